@@ -7,8 +7,7 @@ error that Python has set is none. A type of namespace ``neo`` is defined in one
 linker into whichever it meets first. The sources of a folder of csrc are compiled together, so no two of them define one
 name in an unnamed namespace, other than functions of different parameters. File names are lower case with underscores, and none is called utils, helpers, common
 or misc. The words that docs/naming.md replaces are no names in code. A sentence of a comment has a subject: it does not
-begin with Of, So or What, nor with Where unless a main clause follows behind a comma. Kernels and routines of the CPU
-are read like the rest only as they are rewritten (`SENTENCES_TO_COME`).
+begin with Of, So or What, nor with Where unless a main clause follows behind a comma.
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ TEXT_AND_COMMENTS = {
 }
 LINE_COMMENT = {".py": re.compile(r"(?:^|\s)#:?\s+(.*)"), ".cpp": re.compile(r"(?:^|\s)//+<?\s+(.*)")}
 WITHOUT_SUBJECT = re.compile(r"(?:^|(?<=[.:!?] ))(?:(?:Of|So|What)\b[^.]*|Where\b[^.,]*(?:\.(?!\w)|$))")
-SENTENCES_TO_COME = ("csrc/routines/cpu/",)
 EMPTY_WORDS = {"utils", "util", "helpers", "helper", "common", "misc"}
 
 
@@ -144,7 +142,7 @@ def check_sentences(root: Path) -> Iterator[str]:
         for path in sorted((root / folder).rglob("*")):
             name = path.relative_to(root).as_posix()
             pattern = LINE_COMMENT.get({".h": ".cpp", ".pyi": ".py"}.get(path.suffix, path.suffix))
-            if pattern is None or name.startswith(SENTENCES_TO_COME):
+            if pattern is None:
                 continue
             for number, comment in comments(path.read_text(encoding="utf-8"), pattern):
                 for match in WITHOUT_SUBJECT.finditer(comment):

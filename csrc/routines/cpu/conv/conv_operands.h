@@ -7,7 +7,7 @@
 
 namespace neo {
 
-// Where the float32 operands of one convolution lie and what its epilogue does. Strides are in elements; a channel
+// Addresses of the float32 operands of one convolution, and its epilogue. Strides are in elements; a channel
 // stride leads from one channel to the next, or from one block of channels to the next where the layout is blocked.
 struct ConvOperands {
   const float* src = nullptr;

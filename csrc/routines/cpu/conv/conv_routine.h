@@ -11,7 +11,7 @@ namespace neo {
 
 // The routines of convolution, one per file.
 
-// What they share: groups that begin with a convolution and end in a residual and a clamp, or a pool.
+// The workloads that they share: groups that begin with a convolution and end in a residual and a clamp, or a pool.
 class ConvRoutine : public Routine {
  public:
   std::vector<std::string_view> roots() const final;

@@ -7,7 +7,7 @@
 
 namespace neo {
 
-// Where the tiles of one image and one panel of output channels go in an NCHW[oc_bn]c tensor.
+// Addresses of the tiles of one image and one panel of output channels in an NCHW[oc_bn]c tensor.
 struct OutputPanel {
   int64_t vectors = 0;
   int64_t lanes = 0;

@@ -45,7 +45,7 @@ struct RowBuffer {
   // For tasks of `lines` output rows by `columns` output columns.
   static RowBuffer of(const ConvShape& shape, int64_t lines, int64_t columns);
 
-  // Where column `column` of the window of the first output column lies in its row.
+  // Offset in its row of column `column` of the window of the first output column.
   int64_t offset(const ConvShape& shape, int64_t column) const {
     return column % shape.stride_w * width + column / shape.stride_w;
   }

@@ -114,7 +114,7 @@ NEO_INLINE int64_t at_most(int64_t n, int64_t most) {
   return n < most ? n : most;
 }
 
-// What interleave() adds to the rows, and clamps them to.
+// The addend and the clamp that interleave() applies to the rows.
 struct InterleaveEnd {
   const float* residual;  // or null
   F32 low, high;

@@ -47,7 +47,7 @@ NEO_KERNEL signs(const TypedStep& s, void* dst, const void* a, int64_t n) {
       return unary<T, T>(dst, a, n, [=](T x) NEO_LAMBDA { return (T)(x & (T)~top); });
     }
     if (s.op == TypedOp::Neg) return unary<T, T>(dst, a, n, [](T x) NEO_LAMBDA { return (T)(0 - x); });
-    // Of signed integers, whose top bit is the sign.
+    // The absolute value of signed integers, whose top bit is the sign.
     unary<T, T>(dst, a, n, [=](T x) NEO_LAMBDA { return (T)(x >= top ? (T)(0 - x) : x); });
   });
 }
@@ -188,7 +188,7 @@ NEO_INLINE int64_t whole_groups(int64_t count) {
   return (count + kTypedGroup - 1) & -kTypedGroup;
 }
 
-// What a copy of fewer elements than groups has must not be computed with garbage, which may trap or take long.
+// The elements that a copy lacks of a whole group must not be garbage, which may trap or take long.
 NEO_INLINE void clear_rest(uint8_t* copy, int64_t count, int bytes) {
   __builtin_memset(copy + count * bytes, 0, (size_t)((whole_groups(count) - count) * bytes));
 }
@@ -255,7 +255,7 @@ void typed_tasks(const TypedArgs& args, int64_t begin, int64_t end) {
     repeat(program.constant_lane[i], buffer_of(args, program.registers + program.inputs + i, w), &program.constant[i],
            kTypedGroup);
   }
-  // Where the first task is; the next ones are found without a division.
+  // The place of the first task; the next ones are found without a division.
   int64_t first = begin % space.tiles * args.tile;
   int64_t index[kEltwiseMaxAxes], base[kTypedMaxOperands] = {};
   int64_t row = begin / space.tiles;

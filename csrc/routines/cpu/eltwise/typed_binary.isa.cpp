@@ -25,7 +25,7 @@ NEO_INLINE T quotient_of(T a, T b) {
     const uint32_t whole = (uint32_t)(int32_t)(large ? q - 0x1p31 : q) + (large ? 0x80000000u : 0u);
     return b == 0 ? 0u : whole;
   } else {
-    // Of magnitudes: processors divide by 32 bits in a fraction of the time, and signs would be branches.
+    // Magnitudes are divided: processors divide by 32 bits in a fraction of the time, and signs would be branches.
     const bool minus = is_signed_type<T> && (a < 0) != (divisor < 0);
     const uint64_t x = is_signed_type<T> && a < 0 ? 0 - (uint64_t)a : (uint64_t)a;
     const uint64_t y = is_signed_type<T> && divisor < 0 ? 0 - (uint64_t)divisor : (uint64_t)divisor;

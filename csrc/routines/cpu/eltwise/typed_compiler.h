@@ -32,7 +32,7 @@ inline uint64_t sign_bit(Lane lane) {
   return uint64_t{1} << (8 * lane_bytes(lane) - 1);
 }
 
-// What a step reads: an input of the workload, a constant or the result of an earlier step.
+// The operand of a step: an input of the workload, a constant or the result of an earlier step.
 struct Operand {
   enum class Kind : uint8_t { Input, Constant, Step };
   Kind kind = Kind::Input;
@@ -96,7 +96,7 @@ class TypedCompiler {
     return result;
   }
 
-  // What Cast makes of numbers, in as many steps as it takes.
+  // The conversion that Cast makes of numbers, in as many steps as it takes.
   Operand convert(Operand x, Lane to);
   Operand convert(Operand x, DType from, DType to);
 

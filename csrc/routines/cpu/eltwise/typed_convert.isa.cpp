@@ -2,7 +2,7 @@
 #include "simd/math64.h"
 #include "simd/vec.h"
 
-// What Cast makes of numbers.
+// Conversions of numbers as Cast makes them.
 
 namespace neo::NEO_ISA {
 namespace {

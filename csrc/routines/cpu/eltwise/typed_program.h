@@ -120,7 +120,7 @@ struct TypedArgs {
   int64_t buffer_bytes;         // of each register, input and constant, in this order
 };
 
-// What TypedOp::Convert has kernels for; others take several steps.
+// Whether TypedOp::Convert has a kernel; other conversions take several steps.
 constexpr bool has_conversion(Lane from, Lane to) {
   const auto is_half = [](Lane x) { return x == Lane::F16 || x == Lane::BF16; };
   if (is_half(from) || is_half(to)) {

@@ -57,7 +57,7 @@ class Panel {
     const Parts parts = Parts::of(shape);
     const auto* starts = reinterpret_cast<const uint32_t*>(packed + parts.starts) + panel;
     const auto* outliers = reinterpret_cast<const Outlier*>(packed + parts.outliers);
-    // What a file holds may be anything.
+    // A file may hold anything.
     const int64_t last = std::min<int64_t>(starts[1], shape.most_outliers());
     outliers_ = {outliers + std::min<int64_t>(starts[0], last), outliers + last};
     groups_ = packed + parts.panels + panel * shape.panel_floats();

@@ -43,7 +43,7 @@ void pack_exponent_packed(const ExponentPackedShape& shape, const ExponentPacked
 void multiply_exponent_packed(const ExponentPackedShape& shape, const ExponentPackedKernels& kernels,
                               const float* packed, int64_t panel, const float* x, int64_t step, float* sums);
 
-// Of cycles_us(), for a vector of weights that is near.
+// Cycles for cycles_us() of a vector of weights that is near.
 double exponent_packed_cycles(const Target& target);
 
 // ExponentPackedShape::prefetched of weights in caches and of those in memory. The prefetchers alone keep as many lines

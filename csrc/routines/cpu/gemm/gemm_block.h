@@ -10,7 +10,7 @@
 
 namespace neo {
 
-// Where the matrices of one batch start.
+// Offsets of the matrices of one batch.
 struct BatchOffsets {
   int64_t a = 0, b = 0, c = 0, residual = 0;
 
@@ -35,7 +35,7 @@ struct GemmBlock {
                 IndexRange k) const;
   // True where the tile reads A in column form.
   bool set_source(Tile& tile, float scale, IndexRange rows, IndexRange k) const;
-  // What is added beside the biases: straight from memory, or gathered into `init` where that is not
+  // Sets the addend besides the biases: straight from memory, or gathered into `init` where that is not
   // dense.
   void set_init(Tile& tile, float* init, IndexRange rows, int64_t first, int64_t columns, int64_t width) const;
 };

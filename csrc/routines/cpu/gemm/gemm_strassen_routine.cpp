@@ -11,7 +11,7 @@
 namespace neo {
 namespace {
 
-// Of a step: the weights of a large layer come from memory, and there are many of these in a model.
+// Limit for one step: the weights of a large layer come from memory, and there are many of these in a model.
 constexpr int64_t kMaxWeightBytes = 8 << 20;
 
 BMatrix strassen_b(const GemmProblem& problem) {

@@ -13,9 +13,9 @@
 namespace neo {
 namespace {
 
-// Pixels of a half that are worked on together. Of few the sums stay in the first-level cache while weights pass by;
-// more are worth it where channels are few, whose results are many beside them. Where weights come from beyond the
-// private cache, they do for all pixels of a run; but processors with short vectors have small caches, which so many
+// Pixels of a half that are worked on together. The sums of few stay in the first-level cache while weights pass by;
+// more are worth it where channels are few, whose results are many beside them. Weights that come from beyond the
+// private cache serve all pixels of a run; but processors with short vectors have small caches, which so many
 // pixels would fill.
 int64_t wanted_run(int64_t ic, int64_t weight_bytes, int64_t levels, bool is_short) {
   constexpr int64_t kMin = 12, kSums = 6144, kNear = 512 << 10, kFar = 42, kQuarters = 28;
@@ -40,8 +40,8 @@ IndexRange panel_vectors(const StrassenPlan& plan, int64_t panel) {
   return even_part(plan.vectors, plan.panels, panel);
 }
 
-// Pixels that are worked on together: `half` left ones, and as many right ones that begin `apart` pixels after them. Of
-// an odd number the one in the middle is both, and in the end a left one.
+// Pixels that are worked on together: `half` left ones, and as many right ones that begin `apart` pixels after them. If
+// their number is odd, the one in the middle is both, and in the end a left one.
 struct StrassenRun {
   int64_t first, half, apart;
 
@@ -56,7 +56,7 @@ struct Sources {
   const float* at[kStrassenProducts];
   int64_t stride[kStrassenProducts];
 
-  // Of `blocks` of half the channels; sums as the kernel has made them.
+  // The sources of `blocks` of half the channels; sums as the kernel has made them.
   static Sources of(const ConvOperands& args, int64_t lanes, int64_t blocks, const StrassenRun& run, const float* sums,
                     int64_t sums_stride) {
     const float* const first = args.src + run.first * lanes;
@@ -90,13 +90,13 @@ StrassenSums sums_of(const ConvOperands& args, int64_t lanes, int64_t blocks, co
   return s;
 }
 
-// Of the `rows` left pixels of a run.
+// The number of tiles of the `rows` left pixels of a run.
 int64_t tile_count(const StrassenKernels& kernels, int64_t vectors, int64_t rows) {
   const int64_t most = kernels.max_rows[vectors];
   return rows < fewest_strassen_rows(most) ? rows : ceil_div(rows, most);
 }
 
-// What the outer level makes of an inner product, see StrassenTile.
+// The outer level's use of an inner product, see StrassenTile.
 struct OuterSums {
   const float* partial = nullptr;
   float* also = nullptr;
@@ -119,7 +119,7 @@ int64_t weight_blocks(const StrassenPlan& plan, int64_t rest) {
   return kStrassenProducts * plan.blocks + kStrassenQuarters * rest;
 }
 
-// Of the inner level of a product of the outer one.
+// Weights of the inner level of a product of the outer one.
 int64_t inner_weight_size(const StrassenPlan& plan, int product) {
   const int64_t rest = ends_quarter(product) ? plan.rest : 0;
   return weight_blocks(plan, rest) * plan.lanes * plan.vectors * plan.lanes;
@@ -280,7 +280,7 @@ void run_inner(const StrassenPlan& plan, const StrassenKernels& kernels, const C
   }
 }
 
-// What becomes of each product of the outer level: two sums of products, which several quarters share, are kept in
+// The use of each product of the outer level: two sums of products, which several quarters share, are kept in
 // places.
 struct OuterStep {
   int also = -1, partial = -1;  // places
@@ -366,7 +366,7 @@ void run_outer(const StrassenPlan& plan, const StrassenKernels& kernels, const C
   }
 }
 
-// Of the quarters a, b, c and d of a matrix, in the order of the products.
+// Sums of the quarters a, b, c and d of a matrix, in the order of the products.
 template <class T>
 void combine_quarters(T a, T b, T c, T d, double (&sums)[kStrassenProducts]) {
   sums[kStrassenP1] = a;
@@ -378,7 +378,7 @@ void combine_quarters(T a, T b, T c, T d, double (&sums)[kStrassenProducts]) {
   sums[kStrassenP3] = double{a} + b - c - d;
 }
 
-// Of so many channels, from row to row of which are `stride`.
+// Weights of so many channels, with `stride` from row to row.
 struct RestWeights {
   const float* at = nullptr;
   int64_t stride = 0, channels = 0;
@@ -538,7 +538,7 @@ double strassen_work(const StrassenPlan& plan, double pixels, double part, const
   // Cycles of a vector of each sum of pixels, and of a vector of each quarter; at each level.
   constexpr double kQuarterCycles = 12;
   const double sum_cycles = plan.is_short ? 18 : 8, outer_quarter_cycles = plan.is_short ? 24 : 40;
-  // Of a product of a tile, however few channels it sums over; of one level of short vectors the sums have them.
+  // Fixed cycles of a product of a tile; one level of short vectors has them in its sums.
   const double product_cycles = !plan.is_short ? 35 : plan.levels > 1 ? 60 : 0;
   const double vectors = static_cast<double>(plan.vectors) / static_cast<double>(plan.panels);
   const auto lanes = static_cast<double>(plan.lanes), all_vectors = static_cast<double>(plan.vectors);
@@ -558,13 +558,13 @@ double strassen_work(const StrassenPlan& plan, double pixels, double part, const
   const double products =
       kStrassenProducts * (ic * all_vectors / efficiency + product_cycles * static_cast<double>(plan.panels) / rows);
   const double rest = kStrassenQuarters * static_cast<double>(plan.rest) * lanes * all_vectors / efficiency;
-  // Of as many pixels as the inner level's halves have.
+  // Cycles of as many pixels as the inner level's halves have.
   double cycles = products + sum_cycles * blocks + kQuarterCycles * all_vectors;
   if (plan.levels > 1)
     cycles = kStrassenProducts * cycles + 4 * (sum_cycles * blocks + outer_quarter_cycles * all_vectors);
   cycles += (plan.levels > 1 ? kStrassenQuarters : 1) * rest;
   double work = cycles * pixels / parts * 2 * lanes;
-  // What runs of short vectors wait for weights from beyond the private cache, which all of them read.
+  // Runs of short vectors all wait for weights from beyond the private cache, which each of them reads.
   const double weight_bytes = 4 * static_cast<double>(strassen_weight_size(plan));
   if (plan.is_short && !is_cache_resident(weight_bytes, target) && !is_near(weight_bytes, target)) {
     work += stream_us(weight_bytes * pixels / (2 * half_run)) * target.gflops_per_thread * 1e3;

@@ -2,8 +2,8 @@
 
 // 1x1 convolutions on NCHW[x]c, x the vector width, by one or two levels of Strassen's algorithm
 // (gemm/strassen_tile.h): 7/8 or 49/64 of the multiplications, for sums of pixels that are made a few at a time beside
-// the products. Of two levels the tiles are those of the inner one, and the outer one's sums of products are made as
-// they leave the registers. Blocks of input channels that do not divide into parts are multiplied directly, into the
+// the products. Two levels have the tiles of the inner one, and the outer one's sums of products are made as they
+// leave the registers. Blocks of input channels that do not divide into parts are multiplied directly, into the
 // same registers. An infinity or not-a-number reaches other pixels of its run.
 
 #include <stdint.h>
@@ -17,7 +17,7 @@ namespace neo {
 
 constexpr int64_t kStrassenLevels = 2;
 
-// What the channels decide. Plain bytes, made by plan_strassen.
+// The facts that the channels decide. Plain bytes, made by plan_strassen.
 struct StrassenPlan {
   int64_t lanes = 0;
   int64_t levels = 0;  // 0: there is no plan
@@ -76,7 +76,7 @@ inline ConvOperands with_later(ConvOperands args, int64_t parts, int64_t i) {
 // workspace.
 void run_strassen(const StrassenPlan& plan, const StrassenKernels& kernels, const ConvOperands& args, int64_t pixels,
                   float* workspace);
-// Of that run i alone, as strassen_run() has it.
+// Runs run i alone, as strassen_run() has it.
 void run_strassen_run(const StrassenPlan& plan, const StrassenKernels& kernels, const ConvOperands& args,
                       int64_t pixels, int64_t runs, int64_t i, float* workspace);
 

@@ -94,7 +94,7 @@ double strassen_us(const StrassenForm& form, const StrassenWork& work, const Str
   // Images that no cache keeps are read and written in pieces of a run, which computing does not hide; and what a layer
   // of its own takes at its start, before its data are near.
   constexpr double kCacheBytes = 12e6, kStartUs = 8, kInNetwork = 1.06;
-  // Of the time that estimates count for weights from memory: tiles fetch those of the tiles behind them.
+  // Share that remains of the estimated time for weights from memory: tiles fetch those of the tiles behind them.
   constexpr double kWaited = 0.75;
   // Cycles of a vector that is copied.
   constexpr double kCopyCycles = 8;
@@ -105,12 +105,12 @@ double strassen_us(const StrassenForm& form, const StrassenWork& work, const Str
                             (strassen_work(plan, pixels, part, target) + kCopyCycles * traffic.copied * 2 * lanes);
   const double pieces_us = std::max(traffic.bytes - kCacheBytes, 0.0) / (target.memory_gbps * 1e3);
   const double weights = static_cast<double>(form.weight_size()) * 4;
-  // Of a member, which reads the weights of a group once for every run; estimates count one reading by the whole team.
+  // A member reads the weights of a group once for every run; estimates count one reading by the whole team.
   const auto groups = static_cast<double>(form.groups), team = split.serial ? 1.0 : static_cast<double>(target.threads);
   const double own_parts = std::max(1.0, parts * groups / team);
   const double runs = own_parts * static_cast<double>(strassen_runs(plan, static_cast<int64_t>(part)));
   const double readings = runs - groups / team + 1 / team;
-  // Of groups, members read what others have written, as parts of pixels mostly do not.
+  // Members of groups read what others have written, as parts of pixels mostly do not.
   constexpr double kOthers = 0.5, kBetweenCores = 20;  // GB/s
   const double others_us = form.groups > 1 && !split.serial ? kOthers * traffic.bytes / (kBetweenCores * 1e3) : 0;
   return kStartUs + pieces_us + others_us + far_us(weights / groups, readings, target) +

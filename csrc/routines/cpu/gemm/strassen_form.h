@@ -14,7 +14,7 @@ struct StrassenWork {
   int64_t pixels = 0;  // of each
 };
 
-// How a layer is cut into tasks that use Strassen's algorithm. What a schedule says:
+// How a layer is cut into tasks that use Strassen's algorithm. The parameters of a schedule:
 //   tasks   as many parts of the images, where they have them; the runs of these are shared
 //   levels  of the algorithm; where it is not there: one
 //   groups  of output channels, each with tasks of its own: these make more sums of pixels, and read fewer weights
@@ -30,12 +30,12 @@ struct StrassenForm {
 
   int64_t vectors() const { return plan.parts() * plan.vectors; }  // of output channels of a group
   int64_t weight_size() const { return groups * strassen_weight_size(plan); }
-  // Of all groups, from weights that are OI.
+  // Packs the weights of all groups, which are OI.
   void pack(const float* weight, float* packed) const;
 
   // Parts of an image's pixels, none of less than a run of a few register blocks.
   int64_t parts(const StrassenWork& work) const;
-  // Of each part.
+  // The number of runs of each part.
   int64_t runs(const StrassenWork& work) const;
   TaskSplit split(const StrassenWork& work, int64_t flops, int64_t workspace_size, int threads) const;
 
@@ -43,7 +43,7 @@ struct StrassenForm {
   int64_t copied_stride(const StrassenWork& work) const;
 };
 
-// What one task computes.
+// The work of one task.
 struct StrassenTask {
   int64_t image = 0, group = 0;
   IndexRange pixels;           // of the image: a part of it
@@ -53,7 +53,7 @@ struct StrassenTask {
   static StrassenTask of(const StrassenForm& form, const StrassenWork& work, int64_t task);
 };
 
-// What a layer moves beside its products.
+// Memory traffic of a layer besides its products.
 struct StrassenTraffic {
   double copied = 0;  // vectors, once for each group
   double bytes = 0;   // that are read and written once

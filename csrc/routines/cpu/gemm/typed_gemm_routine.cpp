@@ -130,7 +130,7 @@ class TypedGemmRoutine final : public RoutineOf<TypedGemmRoutine> {
         static_cast<double>(s.batches() * s.m * s.k) *
         static_cast<double>(few ? s.n : round_up(s.n, TypedGemmKernel::of(target).columns(Lane::F64)));
     UnfittedLoad load;
-    // Of as many products as a vector of float32 has; integers of 64 bits are multiplied in parts.
+    // Cycles of as many products as a vector of float32 has; integers of 64 bits are multiplied in parts.
     const double cycles = (is_float(problem.c->dtype()) ? 3 : 6) / (few ? 2.0 : 1.0);
     load.arithmetic_us = cycles_us(cycles * products / static_cast<double>(target.lanes()), target);
     load.bytes = static_cast<double>(workload.work(ops).bytes.hint());

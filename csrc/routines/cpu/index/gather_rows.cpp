@@ -9,7 +9,7 @@
 namespace neo {
 namespace {
 
-// Where the runs of elements lie that indices name.
+// The runs of elements that indices name.
 struct GatheredRuns {
   int64_t outer = 1;   // batches, each with data of its own
   int64_t extent = 1;  // elements of the data of a batch

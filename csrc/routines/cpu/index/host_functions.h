@@ -2,7 +2,7 @@
 
 #include "ops/op.h"
 
-// What the routine cpu/index runs, each for the operator of its name.
+// Functions that the routine cpu/index runs, each for the operator of its name.
 
 namespace neo {
 

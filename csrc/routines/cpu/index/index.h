@@ -7,7 +7,7 @@
 
 namespace neo {
 
-// What errors name a node by: its op, name and attributes, without its values.
+// Copies what errors name a node by: its op, name and attributes, without its values.
 void copy_outline(const Node& node, Node& outline);
 
 // True where an index, counted from either end, lies inside an axis of that size, whatever values its symbols take.

@@ -58,7 +58,7 @@ struct ScoredBox {
   float score;
   int64_t index;
 
-  // Of the heap, whose first is the best: the larger score, then the lower index.
+  // The order of the heap, whose first is the best: the larger score, then the lower index.
   bool operator<(const ScoredBox& other) const {
     return score < other.score || (score == other.score && index > other.index);
   }

@@ -238,7 +238,7 @@ class ScatterNdRoutine final : public RoutineOf<ScatterNdRoutine> {
     const double bytes = schema_bytes(updates->type, plain_schema(updates->type));
     StepLoad load{StepFamily::ScatterNd, known ? 0 : bytes / static_cast<double>(item_bytes(updates->dtype())), 1,
                   known ? 0.0 : 1.0};
-    // What lies in place is not copied.
+    // Data that lie in place are not copied.
     if (c.in_place >= 0) load.reads = load.writes = std::max(bytes, 1.0);
     price(c, workload, load, target);
     return {std::move(c)};

@@ -184,7 +184,7 @@ class TopKRoutine final : public RoutineOf<TopKRoutine> {
     Candidate c = Candidate::reading(workload, {input});
     const auto elements = static_cast<double>(input->shape().element_count().hint());
     const auto found = static_cast<double>(workload.outputs.front()->shape().element_count().hint());
-    // Of elements in any order, each that is larger than the least one found so far takes its place in a heap.
+    // If elements come in any order, each that is larger than the least one found so far takes its place in a heap.
     const double entered = found * (1 + std::log(std::max(1.0, elements / std::max(found, 1.0))));
     price(c, workload, {StepFamily::TopK, elements, entered * std::log2(found + 1)}, target);
     return {std::move(c)};

@@ -14,7 +14,7 @@ struct BlockTile {
   const float* x = nullptr;     // rows that prepare() made, x_row apart
   const float* sums = nullptr;  // of each row's blocks, sums_row apart; where there are zero points
   int64_t x_row = 0, sums_row = 0;
-  // Of the first vector of columns; by vector, then block: words, scales and zero points of the lanes.
+  // Words, scales and zero points of the lanes, by vector of columns, then block; those of the first vector.
   const uint32_t* words = nullptr;
   const float* scales = nullptr;
   const uint8_t* zeros = nullptr;  // or null: all are `middle`

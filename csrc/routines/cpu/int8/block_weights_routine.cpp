@@ -118,7 +118,7 @@ std::optional<BlockProduct> BlockProduct::read(const Workload& workload, std::st
   return p;
 }
 
-// What is packed: middle, bias, scales, zero points (where columns have them), words.
+// The packed parts: middle, bias, scales, zero points (where columns have them), words.
 struct BlockPlan {
   int64_t lanes = 0, vectors = 0, blocks = 0, block_words = 0;
   int64_t padded_block = 0;  // elements of the sum

@@ -15,7 +15,7 @@ namespace neo {
 // The elements of dense operands that are held alike.
 struct DenseElements {
   int64_t count = 0;
-  // Of channel blocks with padding lanes: pixels of the last block of each image, which lie `image` elements apart.
+  // Channel blocks with padding lanes: pixels of the last block of each image, which lie `image` elements apart.
   int64_t images = 0, image = 0, last = 0, pixels = 0, lanes = 0, valid = 0;
 
   static DenseElements of(std::span<const Arg> args) {

@@ -302,7 +302,7 @@ class CodesLinearRoutine final : public RoutineOf<CodesLinearRoutine> {
   }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
-    // Of a vector: a quotient takes longer than a product.
+    // Cycles of a vector: a quotient takes longer than a product.
     constexpr double kQuantizeCycles = 12, kDequantizeCycles = 4;
     const Value* y = workload.outputs.front();
     Candidate c;

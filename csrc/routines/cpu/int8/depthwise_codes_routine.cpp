@@ -49,7 +49,7 @@ CodesDepthwisePlan plan_codes_depthwise(const ConvShape& s, const CodesDepthwise
   return plan;
 }
 
-// What the convolution does to an element, as a measure of what is worth sharing among a team.
+// Work of the convolution per element, as a measure of what is worth sharing among a team.
 int64_t codes_depthwise_work(const ConvShape& s) {
   constexpr int64_t kOfElement = 12;
   return s.flops() + kOfElement * s.n * s.oc * s.oh * s.ow;
@@ -256,7 +256,7 @@ class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine> {
 
   static double estimate_us(const Int8Problem& problem, const CodesDepthwisePlan& plan,
                             const CodesDepthwiseKernels& kernels, const Target& target) {
-    // Of a vector: what is read is brought into the buffer, multiplied and stored.
+    // Cycles of a vector, which is brought into the buffer, multiplied and stored.
     constexpr double kCopyCycles = 1, kFillCycles = 4, kResultCycles = 9, kResidualCycles = 14, kWordCycles = 2,
                      kNumberCycles = 1.1;
     const ConvShape& s = plan.shape;

@@ -19,13 +19,13 @@ bool is_flat(const ConvShape& s) {
          s.ow == s.iw;
 }
 
-// Of pixels [first, first + count) of a line, the row of the buffer.
+// Rows of the buffer for pixels [first, first + count) of a line.
 class BufferRows {
  public:
   BufferRows(const DotPlan& plan, const DotKernels& kernels, const DotOperands& args, uint8_t* buffer)
       : plan_(plan), kernels_(kernels), args_(args), buffer_(buffer) {}
 
-  // What output rows [row, row + rows) by columns [column, column + columns) of a group read.
+  // Fills in what output rows [row, row + rows) by columns [column, column + columns) of a group read.
   void fill(int64_t image, int64_t group, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
     const ConvShape& s = plan_.shape;
     const bool samples_rows = s.kh == 1, samples_columns = s.kw == 1;

@@ -249,7 +249,7 @@ class CodesMatmulStep final : public KernelStep {
     const DotPlan& plan = call.plan;
     const MatmulShape& s = call.shape;
     const bool bytes = kernels_.codes == kByteCodes;
-    // What the zero point of a adds to a sum of bytes, which count from 0 on, is taken off.
+    // The part that the zero point of a adds to a sum of bytes, which count from 0 on, is taken off.
     const int32_t from = bytes ? a_zero + (a_grid_.is_signed() ? 128 : 0) : 0;
     const int64_t tasks = s.matrices * plan.panels;
     const TaskSplit split = TaskSplit::of(tasks, s.matrices * s.depth * s.columns);
@@ -330,7 +330,7 @@ class CodesMatmulRoutine final : public RoutineOf<CodesMatmulRoutine> {
 
  private:
   static double estimate_us(const CodesMatmul& p, const Target& target) {
-    // Of a product of vectors, of a vector of results, of one of words that are packed.
+    // Cycles of a product of vectors, of a vector of results, of one of words that are packed.
     constexpr double kBytesCycles = 1.3, kPairsCycles = 2, kResultCycles = 10, kPackCycles = 10;
     const Dims a = p.a->shape().hint_dims(), b = p.b->shape().hint_dims();
     const MatmulShape s = MatmulShape::of(a, b);

@@ -35,7 +35,7 @@ double dot_cycles(int64_t codes, const Target& target) {
 }
 
 double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKernels& kernels, const Target& target) {
-  // Of a vector of results; of a vector of codes that is brought into words.
+  // Cycles of a vector of results, and of a vector of codes that is brought into words.
   constexpr double kResultCycles = 8, kResidualCycles = 14, kFillCycles = 2, kPlaneCycles = 0.5, kTileCycles = 30;
   constexpr double kChain = 4, kLoads = 2;
   const ConvShape& s = plan.shape;

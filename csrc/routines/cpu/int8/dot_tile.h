@@ -11,7 +11,7 @@ namespace neo {
 constexpr int kDotVectors = 4;
 constexpr int kDotRows = 14;
 
-// What becomes of the sums of the columns of a tile, in units of the result's codes (or as float32 numbers):
+// The epilogue of the sums of the columns of a tile, in units of the result's codes (or as float32 numbers):
 //   t = float(sum + init) * scale + add
 // Without a residual the code is round(t) + zero, between lo and hi. With one, t is a number, or a code of the middle
 // grid that is rounded and counts numbers again; the residual's number is added, and the code is round(t / y_scale) +

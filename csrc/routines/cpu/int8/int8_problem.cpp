@@ -187,7 +187,7 @@ CodeGrid Int8Problem::bind_grid(const RunTimeGrid& grid, std::byte* const* args,
     const auto* zero = reinterpret_cast<const uint8_t*>(args[grid.zero]);
     x.zero = x.is_signed() ? static_cast<int8_t>(*zero) : *zero;
     const int32_t* sums = result.init + 4 * padded;
-    // Bytes count from 0 on, so that the constants have the rest. What wraps around here comes back with the sums.
+    // Bytes count from 0 on, so that the constants have the rest. A wrap-around here comes back with the sums.
     const uint32_t shift = bytes ? static_cast<uint32_t>(x.zero) : 0;
     for (int64_t c = 0; c < padded; ++c)
       to[c] = static_cast<int32_t>(static_cast<uint32_t>(result.init[c]) - shift * static_cast<uint32_t>(sums[c]));
@@ -211,7 +211,7 @@ void Int8Problem::pack_columns(const PackedColumns& columns) const {
   int32_t* shift = columns.at + 5 * padded;
   auto* addend = reinterpret_cast<float*>(columns.at + 6 * padded);
   std::fill_n(columns.at, PackedColumns::kArrays * padded, 0);
-  // What the zero point adds to a sum of bytes is taken off.
+  // The part that the zero point adds to a sum of bytes is taken off.
   const int32_t zero = columns.bytes ? product.x_grid.zero + (product.x_grid.is_signed() ? 128 : 0) : 0;
   for (int64_t c = 0; c < channels; ++c) {
     const auto i = static_cast<size_t>(c);

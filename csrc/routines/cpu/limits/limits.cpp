@@ -23,7 +23,7 @@ constexpr int64_t kMultiplyRounds = 1 << 18;
 constexpr float kStarts[12] = {.1f, .2f, .3f, .4f, .5f, .6f, .7f, .8f, .9f, 1, 1.1f, 1.2f};
 constexpr int64_t kLeastBytes = 64 << 20;
 
-// Of all members together: four times what up to four last-level caches hold.
+// Bytes for all members together: four times what up to four last-level caches hold.
 int64_t bytes_to_read(int members) {
   return std::max(kLeastBytes, 4 * host_topology().l3_bytes * std::min(members, 4));
 }
@@ -140,7 +140,7 @@ Machine measure_machine(Isa isa, Team& team) {
     });
     level.gbps = 1e-9 * static_cast<double>(bytes * times) / seconds;
   }
-  // What a team takes longer for a share each than a member for one. Members that wait for work poll for a while:
+  // The time that a team takes longer for a share each than a member for one. Members that wait poll for a while:
   // shared steps follow each other at once, as they do in a plan.
   constexpr int kShared = 2000;
   constexpr int64_t kShareRounds = 1 << 11;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the kernels of register blocks share (tile.isa.cpp, strassen_tile.isa.cpp).
+// Code that the kernels of register blocks share (tile.isa.cpp, strassen_tile.isa.cpp).
 
 #include "routines/cpu/microkernel/tile.h"
 #include "simd/vec.h"
@@ -52,7 +52,7 @@ NEO_INLINE void step_k(F32 (&acc)[R][V], const float* weight, Element element) {
   }
 }
 
-// What is fetched into the second-level cache beside the sums: `step` bytes per k.
+// Prefetches into the second-level cache beside the sums: `step` bytes per k.
 struct Prefetcher {
   const char* at;
   int64_t step;
@@ -162,7 +162,7 @@ NEO_INLINE void sum_together(F32 (&acc)[R][V], const float*& weight, Rows<R>& ro
   weight += count * V * kLanes;
 }
 
-// k between two ends of a loop over dense weights. What a loop does besides the sums takes a sixth of the instructions
+// k between two ends of a loop over dense weights. A loop's work besides the sums takes a sixth of the instructions
 // of kTogether k, and cores that run another thread beside this one have none to spare: the largest blocks, and wide
 // ones with a row less, take a whole vector.
 template <int V, int R>

@@ -7,7 +7,7 @@
 // weight. The few others, outliers, are zero there and stand in a list. (Zhang et al. 2025, "70% size, 100% accuracy",
 // keep the exponents of bfloat16 weights in a Huffman code for the same reason.)
 //
-// Of eight vectors of such floats seven stand as they are, but for the four bits of the exponent that are always zero:
+// Seven of eight vectors of such floats stand as they are, but for the four bits of the exponent that are always zero:
 // those hold the eighth. One instruction reads each of the seven, fourteen more the eighth.
 
 #include <stdint.h>
@@ -29,7 +29,7 @@ struct ExponentPackedKernels {
   // Whole groups of a plain panel; `base`: the exponent, as a float's bits have it, that becomes 0.
   void (*compress)(const float* panel, int64_t groups, int64_t vectors, int32_t base, float least, float* to);
   // sums[column] += the sum over rows of x[row * step] * scale * panel[row, column]; by vectors of a panel, less one.
-  // What lies `prefetched` floats behind what is read may be fetched; of 0 nothing is.
+  // Floats that lie `prefetched` behind those read may be fetched; 0: none are.
   void (*multiply[kMaxExponentPackedVectors])(const float* x, int64_t step, int64_t rows, float scale,
                                               const float* panel, int64_t prefetched, float* sums);
   // y = clamp(sums + bias) of one panel's first columns; bias padded to whole vectors, or null

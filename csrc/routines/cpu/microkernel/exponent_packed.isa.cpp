@@ -32,10 +32,10 @@ int64_t count_outliers(const float* values, int64_t count, float least, int64_t 
   return found <= most ? found : most + 1;
 }
 
-// Of the words of a group: what a weight leaves free.
+// Bits of the words of a group that a weight leaves free.
 constexpr int32_t kHole = 0x78000000;
 
-// Of eight weights' bits, the hole empty, seven words. The hole of word i has bits 26 - 4i ... 23 - 4i of the last
+// Makes seven words of eight weights' bits, the hole empty. The hole of word i has bits 26 - 4i ... 23 - 4i of the last
 // weight, that of the seventh bits 2, 1, 0 and 31.
 NEO_INLINE void fill_holes(const I32 (&bits)[8], float* to) {
   const I32 last = bits[7], hole = broadcast_i32(kHole);

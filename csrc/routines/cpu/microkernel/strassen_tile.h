@@ -14,8 +14,8 @@
 //   p7 = (u - r) (a - c)        p3 = u (a + b - c - d)      upper right   p1 + p6 + p5 + p3
 //
 // Sums of weights are made when they are packed, those of rows beside the products before those that read them, which
-// leave ports for loads and stores idle, and those of products in the registers. What is summed over in neither half is
-// the rest: before a quarter leaves the registers it is summed there, of the left or right rows and of the upper or
+// leave ports for loads and stores idle, and those of products in the registers. Channels that neither half sums over
+// are the rest: before a quarter leaves the registers it is summed there, of the left or right rows and of the upper or
 // lower columns.
 
 #include <stdint.h>
@@ -56,7 +56,7 @@ struct StrassenTile {
   int64_t rest_stride = 0, rest_blocks = 0;
   const float* weight = nullptr;  // [product, or rest behind the product that ends a quarter][k][vector]
 
-  // What a later tile reads, fetched into the second-level cache beside the first prefetched_blocks blocks: see Tile.
+  // Data of a later tile, fetched into the second-level cache beside the first prefetched_blocks blocks: see Tile.
   const float* prefetched = nullptr;  // or null
   int64_t prefetched_step = 0;
   int64_t prefetched_block = 0;
@@ -69,12 +69,12 @@ struct StrassenTile {
   StrassenSums own;
   StrassenSums* others = nullptr;  // or null
 
-  // Of the upper left quarter; right and lower ones are so many floats behind. Row to row are `lanes` floats.
+  // Results of the upper left quarter; right and lower ones lie so many floats behind. Row to row are `lanes` floats.
   float* dst = nullptr;
   int64_t dst_vector = 0, dst_lower = 0;
   const float* residual = nullptr;  // or null; may be dst
   int64_t residual_vector = 0, residual_lower = 0;
-  // What a level around this one makes of a quarter: first it is added to `also`, then `partial` is added to it. Each
+  // Places of the level around this one: a quarter is added to `also`, and then `partial` is added to the quarter. Each
   // may be null, or dst.
   const float* partial = nullptr;
   float* also = nullptr;

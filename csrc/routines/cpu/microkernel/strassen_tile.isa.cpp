@@ -10,7 +10,7 @@
 namespace neo::NEO_ISA {
 namespace {
 
-// What happens to the sums after each product; sums that several quarters share are kept in places beside the
+// The use of the sums after each product; sums that several quarters share are kept in places beside the
 // registers. One copy of this code serves all products: there are seven of them, and many kernels.
 struct After {
   int keep = -1;              // the place where the sums are kept
@@ -77,9 +77,9 @@ NEO_INLINE void store_quarter(const StrassenTile& t, F32 (&acc)[R][V], int right
   }
 }
 
-// What a quarter is added to and where it goes, fetched while its last product runs: images lie in far caches. A few
-// lines beside each block, since a processor keeps few misses in flight, and beside the last blocks, since weights
-// drive from the first-level cache what waits there.
+// Prefetches what a quarter is added to and where it goes, while its last product runs: images lie in far caches. A
+// few lines are fetched beside each block, since a processor keeps few misses in flight, and beside the last blocks,
+// since weights drive from the first-level cache what waits there.
 template <int V, int R>
 struct QuarterAhead {
   static constexpr bool kFetches = kLanes * sizeof(float) >= 64;  // else several vectors share a line
@@ -115,7 +115,7 @@ struct QuarterAhead {
   }
 };
 
-// Of each block of a product, see StrassenKernels. With few registers the loops of products have none left for sums.
+// Steps of a block of a product, see StrassenKernels. With few registers loops of products have none left for sums.
 constexpr int kSteps = kVectorRegisters == 32 ? kLanes / kTogether : 1;
 
 NEO_INLINE void make_sums(StrassenSums& t) {

@@ -47,7 +47,7 @@ struct Tile {
   // Row form, one tap of rows that are evenly spaced: those behind these, which the next tile reads, are not near yet
   // and are fetched into the first-level cache.
   bool fetches_rows = false;
-  // What a later tile reads, fetched into the second-level cache beside the sums: prefetched_step floats per k, and
+  // Data of a later tile, fetched into the second-level cache beside the sums: prefetched_step floats per k, and
   // prefetched_block floats are skipped after each block.
   const float* prefetched = nullptr;  // or null
   int64_t prefetched_step = 0;

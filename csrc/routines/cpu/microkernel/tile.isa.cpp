@@ -34,9 +34,9 @@ NEO_INLINE void sum_columns(F32 (&acc)[R][V], const float* weight, int64_t weigh
   }
 }
 
-// What is added to the sums and where they go, fetched while they are computed: images lie in far caches, and stores
-// that miss there hold up the next block. Over parts of the sums, since a processor keeps few misses in flight, and
-// over the last ones, since weights drive from the first-level cache what waits there.
+// Prefetches what is added to the sums and where they go, while they are computed: images lie in far caches, and
+// stores that miss there hold up the next block. It does so over parts of the sums, since a processor keeps few misses
+// in flight, and over the last ones, since weights drive from the first-level cache what waits there.
 template <int V, int R>
 struct PrefetchedResults {
   const Tile& t;
@@ -154,8 +154,8 @@ NEO_INLINE void sum_dense_rows(F32 (&acc)[R][V], const Tile& t, Prefetcher prefe
   }
 }
 
-// The first `blocks`, as wide as a vector, with dense weights. Of a loop of its own: what the other one computes before
-// each block takes a tenth of the time.
+// The first `blocks`, as wide as a vector, with dense weights. They have a loop of their own: what the other one
+// computes before each block takes a tenth of the time.
 template <int V, int R>
 NEO_INLINE void sum_dense(F32 (&acc)[R][V], const Tile& t, int64_t blocks, Prefetcher prefetched) {
   constexpr int64_t kTap = kLanes * V * kLanes;

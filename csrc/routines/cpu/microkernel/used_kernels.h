@@ -33,7 +33,7 @@ class UsedTiles {
   const StrassenKernels& (*strassen_before_)(const StrassenKernels&);
 };
 
-// What this thread's steps take in the place of a tier's kernels; null: those.
+// Kernels that this thread's steps take in the place of a tier's; null: those.
 extern thread_local const TileKernels& (*replace_tile_kernels)(const TileKernels&);
 extern thread_local const StrassenKernels& (*replace_strassen_kernels)(const StrassenKernels&);
 

@@ -62,7 +62,7 @@ class Trace {
     spatial_ = like_->rank() - 2;
   }
 
-  // Of each output of the root; none where more than channels move.
+  // The channels of each output of the root; none where more than channels move.
   std::optional<std::vector<Channels>> of(const Node& root) {
     std::vector<Channels> all;
     if (root.op == "Split") {
@@ -124,7 +124,7 @@ class Trace {
     return own;
   }
 
-  // Of the only output.
+  // The channels of the only output.
   std::optional<Channels> of_node(const Node& node) {
     const auto axes = node.symbols.empty() ? axes_of(node.outputs.front()) : std::nullopt;
     if (!axes) return std::nullopt;
@@ -290,7 +290,7 @@ class ChannelsStep final : public KernelStep {
       call.images = physical[0];
       call.pixels = std::accumulate(physical.begin() + 2, physical.end() - 1, int64_t{1}, std::multiplies<>());
     }
-    // What a core wrote of an image it reads again: the pixels are split as convolutions split them.
+    // A core reads again what it wrote of an image: the pixels are split as convolutions split them.
     call.parts = std::clamp<int64_t>(threads_, 1, std::max<int64_t>(1, call.pixels / kMinPixels));
     const int64_t vectors = call.images * call.pixels * static_cast<int64_t>(picks_.size());
     call.split.tasks = call.images * call.parts;

@@ -6,7 +6,7 @@
 
 namespace neo {
 
-// What one vector of channels of a result takes from one of a source.
+// The lanes that one vector of channels of a result takes from one of a source.
 struct ChannelPick {
   const float* src = nullptr;     // of the first pixel
   const int32_t* lane = nullptr;  // by lane of the result; -1: none

@@ -14,7 +14,7 @@ bool is_short_row(double bytes) {
   return bytes == 4 || bytes == 8 || bytes == 12 || bytes == 16 || (bytes > 16 && bytes <= 64);
 }
 
-// What the parts of a copy do: whole rows, of which short ones are moves and not calls, vectors of transposed planes,
+// The load of a copy's parts: whole rows, of which short ones are moves and not calls, vectors of transposed planes,
 // elements one by one. A plane begins anew.
 StepLoad copy_load(const Candidate& c, const Workload& workload, const Target& target) {
   constexpr double kElementCycles = 1.3, kRepeatedCycles = 0.9, kTransposedCycles = 2;

@@ -326,7 +326,7 @@ class PadRoutine final : public RoutineOf<PadRoutine> {
     return is_zero && before.value() <= after.value();
   }
 
-  // Of a node that keeps blocks: what is added are padding lanes of the last block, so that nothing moves.
+  // Whether a node that keeps blocks adds only padding lanes of the last block, so that nothing moves.
   static bool fills_lanes(const Node& node, int64_t lanes) {
     const Shape& x = node.inputs.front()->shape();
     const Shape& y = node.outputs.front()->shape();

@@ -110,7 +110,7 @@ class ViewRoutine final : public RoutineOf<ViewRoutine> {
   }
 };
 
-// What routines hold in blocks of channels: float32, and codes of 8 bits.
+// Whether routines hold a dtype in blocks of channels: float32, and codes of 8 bits.
 bool is_blockable(DType dtype) {
   return dtype == DType::Float32 || dtype == DType::UInt8 || dtype == DType::Int8;
 }

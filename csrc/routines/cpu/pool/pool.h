@@ -35,7 +35,7 @@ struct PoolShape {
   bool average = false;
   bool include_pad = false;  // an average counts the padding
 
-  // Of one window.
+  // Elements of one window.
   int64_t taps() const { return axis[0].kernel * axis[1].kernel * axis[2].kernel; }
   int64_t rows() const { return images * planes * axis[0].output * axis[1].output; }
 

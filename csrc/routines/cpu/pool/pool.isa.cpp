@@ -18,7 +18,7 @@ NEO_INLINE int64_t smaller(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-// What an average multiplies by; windows without elements sum to 0.
+// The factor of an average; windows without elements sum to 0.
 NEO_INLINE float share_of(int64_t count) {
   return count > 0 ? 1.0f / (float)count : 0.0f;
 }

@@ -14,7 +14,7 @@ namespace {
 constexpr int kGates = 4;
 static_assert(kGates == kDotVectors);
 
-// What a tile is told of its columns: sums begin at 0, and all of them are kept.
+// Columns as a tile is told of them: sums begin at 0, and all of them are kept.
 constexpr int kMaxColumns = kGates * 16;
 constexpr std::array<int32_t, kMaxColumns> kNone = {};
 constexpr auto kAll = [] {

@@ -70,7 +70,7 @@ void for_each_column(const RecurrentForm& form, int64_t lanes, F f) {
   }
 }
 
-// Of direction d, B holds the biases of W, then those of R.
+// The bias of a row: B holds for direction d the biases of W, then those of R.
 float bias_of(const RecurrentForm& form, const float* b, int64_t d, int64_t half, int64_t row) {
   return b && row >= 0 ? b[(2 * d + half) * form.gates * form.hidden + row] : 0.0f;
 }

@@ -46,7 +46,7 @@ struct RecurrentWeights {
   float* peepholes = nullptr;       // [direction][block][i, o, f][lanes], or null
 };
 
-// What packs a block of rows as columns, of RecurrentKernels.
+// The kernel of RecurrentKernels that packs a block of rows as columns.
 using PackRows = void (*)(const float* x, int64_t x_row, int64_t rows, int64_t input, int64_t tile, float* to,
                           int64_t to_row);
 

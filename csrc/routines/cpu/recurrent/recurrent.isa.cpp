@@ -37,7 +37,7 @@ constexpr bool takes_input(CellKind kind) {
   return kHasInputTiles && kind == CellKind::Lstm;
 }
 
-// Where the sums of a gate begin. The candidate of GruLinear adds the input's part after the reset gate.
+// The values that the sums of a gate begin with. The candidate of GruLinear adds the input's part after the reset gate.
 template <CellKind kind>
 NEO_INLINE F32 start_of(const CellArgs& args, const float* gates_x, int gate, int64_t block) {
   if (takes_input(kind) && args.x) return load(args.bias + (block * gates_of(kind) + gate) * kLanes);
@@ -46,7 +46,7 @@ NEO_INLINE F32 start_of(const CellArgs& args, const float* gates_x, int gate, in
   return load(gates_x + at * args.gates_x_gate);
 }
 
-// Of one row: begins the sums of a block and fetches what begins those of the `next` one.
+// Begins the sums of a block of one row and fetches what begins those of the `next` one.
 template <CellKind kind>
 NEO_INLINE void start_block(const CellArgs& args, int64_t row, int64_t block, int64_t next,
                             F32 (&sum)[gates_of(kind)]) {
@@ -247,8 +247,8 @@ __attribute__((noinline)) void sum_gates(const CellArgs& args, int64_t row, int6
   }
 }
 
-// Of one row. It alone has too few sums to hide the latency of their additions, so it takes two parts of the product at
-// once.
+// The product of one row. Its sums are too few to hide the latency of their additions, so it takes two parts of the
+// product at once.
 template <CellKind kind>
 NEO_INLINE void sum_gates_of_one(const CellArgs& args, int64_t row, int64_t block, int64_t next, float* to) {
   constexpr int gates = gates_of(kind);
@@ -280,7 +280,7 @@ NEO_INLINE void sum_gates_of_one(const CellArgs& args, int64_t row, int64_t bloc
   for (int g = 0; g < gates; ++g) store(to + g * kLanes, even[g] + odd[g]);
 }
 
-// Of n rows at most.
+// The product of n rows at most.
 template <CellKind kind, int n>
 NEO_INLINE void sum_up_to(int64_t rows, const CellArgs& args, int64_t row, int64_t block, float* to) {
   if constexpr (n == 1) {
@@ -304,8 +304,8 @@ __attribute__((noinline)) void finish_blocks(const CellArgs& args, int64_t row, 
   }
 }
 
-// Of all rows, whose products with the recurrent weights are [block][gate][row][lanes], `gate` floats from one gate to
-// the next.
+// Ends a step of all rows, whose products with the recurrent weights are [block][gate][row][lanes], `gate` floats from
+// one gate to the next.
 template <CellKind kind>
 void finish_products(const CellArgs& args, int64_t rows, int64_t block_begin, int64_t block_end, const float* products,
                      int64_t gate) {

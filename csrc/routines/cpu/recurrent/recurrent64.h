@@ -1,6 +1,6 @@
 #pragma once
 
-// What ends a step of a recurrent layer of float64: one row, whose products are sums already. Safe in kernel files.
+// The end of a step of a recurrent layer of float64: one row, whose products are sums already. Safe in kernel files.
 
 #include <stdint.h>
 

@@ -8,7 +8,7 @@
 namespace neo {
 namespace {
 
-// Where the gates of a row lie apart: an odd number of vectors.
+// Stride of rows whose gates lie apart: an odd number of vectors.
 int64_t rows_stride(const RecurrentDesign& design, const RecurrentCall& call) {
   return design.packing.projection.levels > 0 || design.has_codes() ? call.rows | 1 : call.rows;
 }

@@ -47,7 +47,7 @@ struct RecurrentCall : RecurrentSizesOfRun {
   bool is_beside() const { return tiles.small > 0; }
 };
 
-// What a step of a layer is made with.
+// The facts that a step of a layer is made with.
 struct RecurrentDesign {
   RecurrentForm form;
   RecurrentMethod method;

@@ -22,7 +22,7 @@ NEO_DECLARE_TIERS(void recurrent_cells_beside(const CellArgs&, const InputArgs&,
 
 namespace neo {
 
-// What estimates and choices take for the size of the last cache.
+// The size of the last cache in estimates and choices.
 constexpr int64_t kLastCacheBytes = 24 << 20;
 
 // How a layer's two products are done.

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kMinCompressed = 1 << 18;
 // Weights of both products, per thread or in all, up to which those of the input are read again for every few steps.
 constexpr int64_t kBytesBeside = 16 << 20;
-// Of the time of a far byte, in one stream.
+// Share of the time of a far byte, in one stream.
 constexpr double kStream = 0.7;
 
 // Microseconds of a thread that reads `bytes` of weights, and again in every step, there and back: its private cache
@@ -30,8 +30,8 @@ double reading_us(double bytes, double lap, const Target& target) {
 }
 
 // Microseconds of a thread for one part of so many rows times a matrix packed for Strassen's algorithm, of which it
-// reads all, and which computes as many rows as it has parts at least. What the private cache does not keep, with as
-// much that passes through it meanwhile, comes from a last cache that may be far.
+// reads all, and which computes as many rows as it has parts at least. Weights that the private cache does not keep
+// beside as many bytes that pass through it come from a last cache that may be far.
 double strassen_us(const StrassenPlan& plan, double rows, const Target& target) {
   const auto parts = static_cast<double>(plan.parts());
   const double computed = std::ceil(rows / parts) * parts;
@@ -116,7 +116,7 @@ double estimate_us(const RecurrentForm& form, const RecurrentMethod& method, con
   return 1.0 + input_us + count * step_us;
 }
 
-// What a step reads when it runs.
+// Inputs that a step reads when it runs.
 std::vector<std::optional<Schema>> inputs_of(const Workload& workload, const RecurrentForm& form) {
   std::vector<std::optional<Schema>> inputs(workload.inputs.size());
   std::vector<const Value*> read = {form.x, form.lengths, form.initial_h, form.initial_c};

@@ -134,7 +134,7 @@ class RecurrentStep final : public KernelStep {
     const bool by_step = call.cells.by_step && (call.batch != 1 || team.size() > form_.directions);
     const CellSplit split = by_step ? call.cells : call.cells.by_rows(call.batch);
     const int64_t tasks = form_.directions * split.chunks;
-    // What a member does of a direction is read in one stream.
+    // A member reads its share of a direction in one stream.
     const auto run_step = [&](int64_t phase, int64_t begin, int64_t end, int) {
       // Every other step goes backwards, through the weights that the one before left in the caches.
       const bool backwards = phase / phases() % 2 != 0;
@@ -404,12 +404,12 @@ class RecurrentStep final : public KernelStep {
     return a;
   }
 
-  // Where the input's product for a chunk lies: [block][tile][gates][lanes].
+  // The input's product for a chunk: [block][tile][gates][lanes].
   int64_t gates_of_chunk(const RecurrentCall& call, int64_t direction, const InputChunk& chunk) const {
     return call.gates + (chunk.index % 2 * form_.directions + direction) * call.tiles.large * packed_.width;
   }
 
-  // Of the directions' blocks, each of so many floats; null where there are none.
+  // The block of a direction, each of so many floats; null where there are none.
   const float* of_direction(const float* all, int64_t direction, int64_t block) const {
     return all ? all + direction * packed_.blocks * block : nullptr;
   }

@@ -8,7 +8,7 @@ namespace neo {
 
 std::unique_ptr<Step> make_recurrent_step(const Candidate& candidate, const RecurrentMethod& method,
                                           const Target& target, PackedStore& packed);
-// Of float64.
+// The step of a layer of float64.
 std::unique_ptr<Step> make_recurrent64_step(const Candidate& candidate, const Target& target, PackedStore& packed);
 
 }  // namespace neo

@@ -3,7 +3,7 @@
 #include "routines/cpu/reduce/positions.h"
 #include "simd/vec.h"
 
-// Where the largest or least of float32 numbers are: values and positions side by side in vectors.
+// Positions of the largest or least of float32 numbers: values and positions side by side in vectors.
 
 namespace neo::NEO_ISA {
 namespace {

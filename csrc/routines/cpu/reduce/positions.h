@@ -1,8 +1,8 @@
 #pragma once
 
-// What the kernels of ArgMax and ArgMin share (*.isa.cpp). A candidate takes the place of what is best so far where it
-// is better, or, of the last of equals, where that is not better: so NaN stays where it comes first, and is passed over
-// or taken else.
+// Code that the kernels of ArgMax and ArgMin share (*.isa.cpp). A candidate takes the place of the best so far where it
+// is better, or, if the last of equals is asked for, where that is not better: NaN stays where it comes first, and is
+// passed over or taken else.
 
 #include "base/span.h"
 #include "routines/cpu/reduce/reduce_tile.h"
@@ -10,7 +10,7 @@
 
 namespace neo::NEO_ISA {
 
-// Of float32.
+// Positions of float32 numbers.
 void float_positions(const TypedReduceArgs& args, int64_t begin, int64_t end);
 
 namespace {

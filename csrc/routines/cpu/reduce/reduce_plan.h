@@ -1,6 +1,6 @@
 #pragma once
 
-// What the steps of reductions share.
+// Declarations that the steps of reductions share.
 
 #include <optional>
 #include <string_view>
@@ -12,7 +12,7 @@
 
 namespace neo {
 
-// What an operator does with the elements; none where it is no reduction.
+// An operator's use of the elements; none where it is no reduction.
 std::optional<ReduceKind> reduce_kind(const Node& node);
 
 ReduceShape shape_along(const Dims& dims, AxisRun run);
@@ -20,7 +20,7 @@ ReduceShape shape_along(const Dims& dims, AxisRun run);
 // Elements that one thread reduces faster than two.
 constexpr int64_t kSerialReduced = 8192;
 
-// What a kernel does that takes `cycles` for each vector of float32; rows are reduced across in the end.
+// The load of a kernel that takes `cycles` for each vector of float32; rows are reduced across in the end.
 StepLoad reduction_load(StepFamily family, const ReduceShape& shape, double cycles, const Target& target);
 
 template <class Kernel, class Args>

@@ -11,7 +11,7 @@ struct ReduceTile {
   int64_t src, dst;  // its first elements
   int64_t columns;
 
-  // Of a shape whose `inner` is more than 1.
+  // The tile of a task, for a shape whose `inner` is more than 1.
   static NEO_INLINE ReduceTile of(const ReduceShape& s, int64_t task) {
     const int64_t tiles = (s.inner + kReduceColumns - 1) / kReduceColumns;
     const int64_t outer = task / tiles, first = task % tiles * kReduceColumns;

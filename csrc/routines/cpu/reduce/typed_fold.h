@@ -47,7 +47,7 @@ NEO_INLINE T multiply(T a, T b) {
   }
 }
 
-// What is done with elements of type T, in numbers of type A. Integers that leave their range wrap.
+// Operations on elements of type T, in numbers of type A. Integers that leave their range wrap.
 template <class T>
 struct Plus {
   using A = T;
@@ -93,7 +93,7 @@ struct Smallest : Plus<T> {
   static NEO_INLINE T merge(T a, T b) { return a < b || a != a ? a : b; }
 };
 
-// Of integers of at most 32 bits, as many as memory holds.
+// Sums of integers of at most 32 bits, as many as memory holds.
 template <class T>
 struct Wide {
   using A = int64_t;

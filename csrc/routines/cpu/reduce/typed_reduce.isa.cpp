@@ -9,7 +9,7 @@
 namespace neo::NEO_ISA {
 namespace {
 
-// What makes a result of a sum. Objects of their own, so that dtypes share what differs in nothing else.
+// Functions that make a result of a sum. Objects of their own, so that dtypes share what differs in nothing else.
 struct Same {
   template <class T>
   NEO_INLINE T operator()(T x) const {
@@ -33,8 +33,8 @@ struct LogOf {
   NEO_INLINE double operator()(double x) const { return ::log(x); }
 };
 
-// What a type holds of a number as Cast has it: integers towards zero, those of 64 bits no further than they reach, and
-// no number is zero.
+// A number in a type as Cast has it: integers towards zero, those of 64 bits no further than they reach, and NaN is
+// zero.
 template <class T>
 NEO_INLINE T whole_of(double x) {
   if constexpr (is_real<T>) {

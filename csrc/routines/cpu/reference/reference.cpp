@@ -18,7 +18,7 @@ class ReferenceRoutine final : public RoutineOf<ReferenceRoutine> {
     ops.get(workload.root().op);
     Candidate c = Candidate::plain(workload);
     c.kind = Candidate::Kind::Host;
-    // What computes nothing moves elements one by one.
+    // An operator that computes nothing moves elements one by one.
     double moved = 0;
     for (const auto* values : {&workload.inputs, &workload.outputs}) {
       for (const Value* v : *values) {

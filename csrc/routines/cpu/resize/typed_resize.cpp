@@ -41,7 +41,7 @@ bool is_nearest(const Node& node) {
   return node.string_attr("mode", "nearest") == "nearest";
 }
 
-// What the steps of both kinds know of their node.
+// Facts about their node that the steps of both kinds know.
 class ResizedAxes {
  public:
   explicit ResizedAxes(const Node& node) {

@@ -21,7 +21,7 @@ namespace {
 
 using FourierKernel = decltype(&scalar::fourier_tasks);
 
-// Of a length that is a constant: tables are made once per binding of shapes.
+// Limit of a length that is a constant: tables are made once per binding of shapes.
 constexpr int64_t kMaxFourierSize = int64_t{1} << 22;
 
 void append_turn(std::vector<double>& table, int64_t numerator, int64_t denominator) {

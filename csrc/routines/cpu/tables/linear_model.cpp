@@ -21,7 +21,7 @@ class LinearStep final : public KernelStep {
         multiply_(weights_.is_few() ? NEO_PICK_TIER(target.isa, table_dots)
                                     : NEO_PICK_TIER(target.isa, table_products)) {}
 
-  // What must hold for the kernel, and holds for every model that the reference takes.
+  // Whether the kernel's conditions hold, as they do for every model that the reference takes.
   static bool fits(const Node& node) {
     const int64_t features = feature_count(node);
     const int64_t count = std::ssize(node.floats_attr("coefficients"));

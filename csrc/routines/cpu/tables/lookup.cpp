@@ -127,7 +127,7 @@ class TfIdfStep final : public HostStep {
     plant(node, input, indexes);
   }
 
-  // What must hold for the tree, and holds for every model that the reference takes.
+  // Whether the tree's conditions hold, as they do for every model that the reference takes.
   static bool fits(const Node& node, DType input) {
     const auto starts = node.ints_attr("ngram_counts");
     const auto indexes = node.ints_attr("ngram_indexes");

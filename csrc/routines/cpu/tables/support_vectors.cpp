@@ -98,7 +98,7 @@ class SvmStep final : public KernelStep {
     dots_ = NEO_PICK_TIER(target.isa, table_dots);
   }
 
-  // What must hold for the kernels, and holds for every model that the reference takes.
+  // Whether the kernels' conditions hold, as they do for every model that the reference takes.
   static bool fits(const Node& node) {
     const int64_t features = feature_count(node);
     if (features <= 0) return false;

@@ -125,7 +125,7 @@ inline int64_t label_of(const std::vector<int64_t>& labels, int64_t position) {
   return labels.empty() ? position : labels[static_cast<size_t>(position)];
 }
 
-// Where a classifier's arguments are; -1: not wanted.
+// Indices of a classifier's arguments; -1: not wanted.
 struct ClassifierOutputs {
   explicit ClassifierOutputs(const Node& node)
       : labels(node.output(0) ? 1 : -1), scores(node.output(1) ? (node.output(0) ? 2 : 1) : -1) {}

@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-// What the kernels of tables and their steps share. A table is rows of features, dense.
+// Types that the kernels of tables and their steps share. A table is rows of features, dense.
 
 namespace neo {
 

@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-// What packing, step and kernel of a forest share.
+// Types that packing, step and kernel of a forest share.
 
 namespace neo {
 

@@ -90,7 +90,7 @@ class Packer {
     return static_cast<int64_t>(branches_.size()) - 1;
   }
 
-  // Where a branch for "x == value?" begins.
+  // Adds a branch for "x == value?" and returns where it begins.
   int64_t add_equal(double value, int64_t feature, bool missing, int64_t when_true, int64_t when_false) {
     const int64_t below = add({key_below(value), feature, false, when_false, when_true});
     return add({key_at_most(value), feature, missing, below, when_false});
@@ -135,7 +135,7 @@ class Packer {
         NEO_ASSERT(false, "a leaf has no branch");
     }
     int64_t rest = no;
-    // Of NaN the first member decides.
+    // The first member decides for NaN.
     for (const double member : n.members) rest = add_equal(member, n.feature, missing, yes, rest);
     return n.members.empty() ? add_never(n, no) : rest;
   }
@@ -237,7 +237,7 @@ class Packer {
       packed_.steps += mean_depth_;
     }
     packed_.trees.push_back(tree);
-    // What rows read of it.
+    // Bytes that rows read of it.
     const int64_t bytes = tree.words > 0
                               ? (std::ssize(packed_.tests) - tests) * static_cast<int64_t>(sizeof(ForestTest))
                               : (std::ssize(packed_.entries) - entries) * static_cast<int64_t>(sizeof(ForestEntry));

@@ -26,7 +26,7 @@ struct ForestCall {
   bool by_trees = false;
 };
 
-// What becomes of the sums of a row.
+// The use of the sums of a row.
 struct ForestResult {
   Aggregate aggregate = Aggregate::Sum;
   PostTransform transform = PostTransform::None;
@@ -126,7 +126,7 @@ class ForestStep final : public KernelStep {
         const int64_t rows = std::min(call.task_rows, call.rows - first);
         write_keys(call, reinterpret_cast<const Element*>(args[0]) + first * call.features, rows, keys);
         std::fill(sums, sums + rows * result_.targets, first_sum(result_.aggregate));
-        // What one group alone reads need not stay in the cache.
+        // Data that one group alone reads need not stay in the cache.
         const int64_t count = std::ssize(forest_.trees);
         for (int64_t t = 0; rows <= kForestRows && t < count; t += kForestBlockTrees)
           sum_block(t, std::min(t + kForestBlockTrees, count), keys, rows, leaves, sums);

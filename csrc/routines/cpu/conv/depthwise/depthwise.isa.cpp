@@ -146,7 +146,7 @@ template <int KW, int S>
 constexpr Parts kParts = {{nullptr, run_part<KW, S, 1>, run_part<KW, S, 2>, run_part<KW, S, 3>, run_part<KW, S, 4>,
                            run_part<KW, S, 5>, run_part<KW, S, 6>, run_part<KW, S, 7>, run_part<KW, S, 8>}};
 
-// What no model of an export needs is there a pixel at a time, to the same bits.
+// A block that no model of an export needs is computed a pixel at a time, to the same bits.
 template <int R>
 void run_pixels(const DepthwiseLine& p, int64_t first) {
   for (int r = 0; r < R; ++r) run_part<0, 0, 1>(p, first + r);

@@ -77,7 +77,7 @@ struct TileTaps {
   }
 };
 
-// Of the weights of the next pass or panel, which lie behind those of this one, while its tiles run.
+// Prefetches the weights of the next pass or panel, which lie behind those of this one, while its tiles run.
 PrefetchPlan weight_prefetch(const DirectPlan& plan, const Tile& tile, int64_t tiles, int64_t chunk) {
   if (tiles == 0 || plan.schedule.prefetched == 1) return {};
   const int64_t k = ((tile.blocks - 1) * tile.block_size + tile.last_size) * plan.shape.taps();

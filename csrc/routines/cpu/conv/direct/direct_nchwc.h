@@ -27,7 +27,7 @@ struct DirectSchedule {
   int64_t prefetched = 0;  // 1: the weights of the next panel or pass are not prefetched
 };
 
-// What the shape and the schedule decide. Plain bytes, made by plan_direct.
+// The facts that shape and schedule decide. Plain bytes, made by plan_direct.
 struct DirectPlan {
   ConvShape shape;
   DirectSchedule schedule;

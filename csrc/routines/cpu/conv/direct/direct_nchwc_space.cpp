@@ -13,7 +13,7 @@ bool prefetches(const DirectPlan& plan) {
   return plan.schedule.prefetched == 0 && plan.panels * plan.passes > 1;
 }
 
-// What of a plan the loops depend on: schedules that agree in it are one.
+// The part of a plan that the loops depend on: schedules that agree in it are one.
 auto identity(const DirectPlan& plan) {
   const bool reorders = plan.schedule.order == 1 && plan.panel_chunk > 1 && !plan.flat && plan.chunk > 1;
   return std::tuple(plan.flat, plan.chunk, plan.panel_chunk, plan.pass, prefetches(plan), reorders);

@@ -74,7 +74,7 @@ Space rows_space(const ConvShape& shape, const TileKernels& kernels) {
     for (auto parameter : {&DirectRowsSchedule::rows, &DirectRowsSchedule::lines, &DirectRowsSchedule::parts}) {
       if (is_same(parameter)) return false;
     }
-    // What a parameter asks for and does not get is another schedule.
+    // A parameter that does not get what it asks for belongs to another schedule.
     return (s.rows == 0 || s.rows == ceil_div(channels, plan.channel_tiles)) &&
            (s.lines == 0 || s.lines == plan.lines) && (s.parts == 0 || s.parts == plan.column_chunks);
   };

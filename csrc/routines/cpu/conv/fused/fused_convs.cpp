@@ -146,8 +146,8 @@ class ChainTask {
     }
   }
 
-  // What the steps behind a chain without a projection read is fetched beside its expansion, for they may have little
-  // to do but to wait for it: the dense layers of a squeeze-and-excitation block. Their constants lie behind the
+  // The constants of the steps behind a chain without a projection are fetched beside its expansion, for such a step
+  // may do little but wait for them: the dense layers of a squeeze-and-excitation block. They lie behind the
   // chain's. Each panel of each part of the image fetches as much, in all no more than memory gives meanwhile.
   PrefetchPlan behind_weights(IndexRange rows) const {
     constexpr int64_t kMax = (2 << 20) / sizeof(float), kProductsPerFloat = 16;

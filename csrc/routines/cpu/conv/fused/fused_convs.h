@@ -44,7 +44,7 @@ struct PanelSplit {
   int64_t shares = 1;  // neighbouring panels, as many in each
 };
 
-// What the shape decides. Plain bytes, made by plan_chain.
+// The facts that the shape decides. Plain bytes, made by plan_chain.
 struct ChainPlan {
   ChainShape shape;
   int64_t lanes = 0;
@@ -69,7 +69,7 @@ struct ChainKernels {
   const RowKernels* rows = nullptr;
 };
 
-// What happens to the sums of one convolution before the next: a clamp, then an activation.
+// Applied to the sums of one convolution before the next: a clamp, then an activation.
 struct ChainStage {
   const float* weight = nullptr;
   const float* bias = nullptr;  // padded to whole vectors, or null
@@ -92,13 +92,13 @@ struct ChainArgs {
 // that a member may fill.
 ChainPlan plan_chain(const ChainShape& shape, const ChainKernels& kernels, int64_t wanted, int64_t cache_bytes);
 
-// [panel][input channel][output channel of the panel], padding lanes zero; `weight` is OI. Of a first layer the taps of
-// a channel are as many channels.
+// [panel][input channel][output channel of the panel], padding lanes zero; `weight` is OI. A first layer has each
+// tap of a channel as a channel.
 int64_t pointwise_weight_size(const PanelSplit& split, int64_t ic, int64_t lanes);
 void pack_pointwise_weight(const PanelSplit& split, int64_t oc, int64_t ic, int64_t lanes, const float* weight,
                            float* packed);
 
-// What a member of the team keeps between its tasks of one run.
+// State that a member of the team keeps between its tasks of one run.
 struct ChainMember {
   float* workspace = nullptr;  // workspace_size floats
   int64_t task = -1;           // the last one that it did

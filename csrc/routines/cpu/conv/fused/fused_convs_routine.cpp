@@ -33,8 +33,8 @@ ChainPlan plan_of(const ChainProblem& problem, const Schedule& schedule, const D
   return plan_chain(shape, kernels, schedule.at("tasks"), cache_bytes);
 }
 
-// Of what is kept between the convolutions. Strassen's algorithm pairs the pixels of a strip, which for the same bits
-// on every machine does not depend on this one's caches; two levels have many weights, which are worth long strips.
+// Bytes of cache for results between the convolutions. Strassen's algorithm pairs the pixels of a strip, which for the
+// same bits everywhere ignores this machine's caches; two levels have many weights, which are worth long strips.
 int64_t cache_bytes(const Schedule& schedule, const Target& target) {
   const int64_t levels = value_of(schedule, "strassen");
   if (levels > 1) return target.l2_bytes / 4 * 3;
@@ -102,7 +102,7 @@ double activation_work(const ChainLink& link, int64_t vectors, double pixels, co
   return activation_flops(*link.activation) * static_cast<double>(vectors * target.lanes()) * pixels;
 }
 
-// Of parts that are not all of one size, the largest over the mean.
+// The largest part over the mean, where parts are not all of one size.
 double unevenness(const ChainPlan& plan) {
   if (plan.shape.shares_rows()) {
     const int64_t most = ceil_div(plan.inner.vectors, plan.inner.shares);
@@ -113,8 +113,8 @@ double unevenness(const ChainPlan& plan) {
   return lines == 0 ? 1 : static_cast<double>(plan.chunks * plan.strip) / static_cast<double>(lines);
 }
 
-// What tasks that share depthwise rows wait for each other, and for what lies in the caches of other cores: all but
-// its own of the channels that a task projects.
+// Microseconds that tasks which share depthwise rows wait for each other, and for the channels that a task projects
+// and that lie in the caches of other cores: all but its own.
 double sharing_us(const ChainPlan& plan) {
   constexpr double kMeetUs = 2, kGbps = 10;
   if (!plan.shape.shares_rows()) return 0;
@@ -122,8 +122,8 @@ double sharing_us(const ChainPlan& plan) {
   return kMeetUs + 4 * static_cast<double>(plan.shared_size) * (1 - 1 / tasks) / tasks / (kGbps * 1e3);
 }
 
-// Of a projection by Strassen's algorithm: as much for each part as for the one that takes longest. Short strips make
-// narrow tiles.
+// The work of a projection by Strassen's algorithm: each part counts as the one that takes longest. Short strips
+// make narrow tiles.
 double strassen_parts_work(const ChainPlan& plan, const Target& target) {
   const ConvShape& s = plan.shape.depthwise;
   const auto of = [&](int64_t pixels) {
@@ -142,11 +142,11 @@ double strassen_parts_work(const ChainPlan& plan, const Target& target) {
 
 double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const TileKernels& kernels,
                    const Target& target) {
-  // What separate steps keep of the speed of a depthwise convolution if its rows are not yet in the private cache; and
-  // a projection of its own if there is room for both images there: it need not share it with a strip.
+  // kOutside is the share of its speed that a separate depthwise convolution keeps if its rows are not yet in the
+  // private cache; kShared is that of a projection which shares this cache with a strip, by one that has it alone.
   constexpr double kOutside = 0.85, kShared = 0.99;
-  // The image of a separate convolution lies where another step left it, half of it in the cache of another core. What
-  // that takes more than a projection from the strip or an expansion into the ring.
+  // The image of a separate convolution lies where another step left it, half of it in the cache of another core: it
+  // takes this much longer than a projection from the strip or an expansion into the ring.
   // Strassen's algorithm makes sums of the image first, wherever it lies.
   constexpr double kFromStrip = 1.14, kIntoRing = 1.04;
   const double strassen_from_strip = plan.strassen.is_short ? 1.07 : 1.02;

@@ -89,7 +89,7 @@ struct PanelGather {
   }
 };
 
-// What one phase of one image and group is to GEMM.
+// The product that GEMM computes for one phase of one image and group.
 GemmPlan make_gemm(const Im2colConvPlan& plan, const Phase& phase) {
   GemmPlan gemm;
   gemm.shape.m = plan.shape.group_oc();

@@ -13,7 +13,7 @@
 
 namespace neo {
 
-// What happens to the input.
+// Operands of the prologue.
 struct AffineOperands {
   const float* scale = nullptr;  // a vector per block of channels, or null
   int64_t scale_batch = 0;
@@ -31,7 +31,7 @@ struct PointwiseWithProloguePlan {
   int64_t block_stride = 0;   // of prepared pixels, in floats
   int64_t workspace_size = 0;
   int64_t tasks = 0;
-  // Of one run: the product by Strassen's algorithm, where this has levels, or the direct one.
+  // The product of one run: by Strassen's algorithm, where this has levels, or the direct one.
   StrassenPlan strassen;
   DirectPlan product;
 };

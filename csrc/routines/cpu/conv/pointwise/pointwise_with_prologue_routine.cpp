@@ -51,8 +51,8 @@ const Value* whole_operand(const Node& node, const Value*& other) {
   return nullptr;
 }
 
-// What happens to the input of a convolution: Mul, Add of constants, and one activation or clamp, each of which may be
-// left out.
+// The prologue of a convolution: Mul, Add of constants, and one activation or clamp, each of which may be left
+// out.
 struct AffinePrologue {
   const Value* x = nullptr;
   const Value* scale = nullptr;  // or null
@@ -140,9 +140,9 @@ AffineKernels affine_kernels_of(const Target& target) {
   return {&tile_kernels_of(target.isa), &strassen_kernels_of(target.isa), NEO_PICK_TIER(target.isa, affine_rows)};
 }
 
-// Of what is prepared for a run. It may leave the first-level cache: a short run would wait for weights that arrive
-// more slowly than it uses them. Strassen's algorithm pairs the pixels of a run, which for the same bits on every
-// machine does not depend on this one's caches.
+// Bytes that are prepared for a run. They may leave the first-level cache: a short run would wait for weights that
+// arrive more slowly than it uses them. Strassen's algorithm pairs the pixels of a run, which for the same bits on
+// every machine does not depend on this one's caches.
 int64_t cache_bytes(const Target& target, bool strassen) {
   const int64_t l2_bytes = strassen ? target.l2_bytes : private_caches(target).l2_bytes;
   return std::max(target.l1_bytes / 2, l2_bytes / 6);

@@ -17,7 +17,7 @@ namespace {
 
 // Fewer zeros leave more to do than the dense kernels lose by multiplying them.
 constexpr double kLeastZeros = 0.6;
-// What a sum without the zeros errs, in units of the direct sum's: it is that sum, but an infinity times a zero is
+// Error of a sum without the zeros, in units of the direct sum's: it is that sum, but an infinity times a zero is
 // left out, which only a caller who asks for the direct methods notices.
 constexpr double kSparseError = 1e-6;
 

@@ -125,7 +125,7 @@ class SubpixelTask {
     }
   }
 
-  // What is read next lies behind the weights of this residue and pass.
+  // The weights that are read next lie behind those of this residue and pass.
   void fetch_weights(const Residue& r, int64_t pass) {
     prefetch_ = {};
     const Tile t = make_tile(r, 0, pass);

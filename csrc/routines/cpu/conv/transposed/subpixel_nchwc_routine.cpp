@@ -31,7 +31,7 @@ double output_taps(const Im2colConvShape& s) {
   return static_cast<double>(output_products(s)) / std::max(1.0, static_cast<double>(s.out_size()));
 }
 
-// What register blocks are made of, on average.
+// Mean composition of the register blocks.
 struct SubpixelTiles {
   double rows = 0, vectors = 0;
   double count = 0;      // of a panel
@@ -266,7 +266,7 @@ class SubpixelRoutine final : public RoutineOf<SubpixelRoutine, ConvRoutine> {
     const ConvGeometry& g = problem.geometry;
     if (!g.transposed && g.axes < 3) return "a convolution of fewer than three spatial axes";
     if (const char* why = reject_run_time_weights(problem)) return why;
-    // Of sizes that are symbols the smallest, since prepare() refuses larger ones.
+    // The smallest sizes that symbols may take, since prepare() refuses larger ones.
     Dims smallest;
     for (const Dim& d : problem.x->shape().dims()) smallest.push_back(std::max<int64_t>(1, d.range().lo));
     if (const char* why = reject_subpixel(g.panel_shape(smallest, smallest), target.lanes())) return why;

@@ -77,7 +77,7 @@ Space subpixel_rows_space(const Im2colConvShape& shape, const TileKernels& kerne
       const SubpixelRowsPlan other = plan_subpixel_rows(shape, without, kernels);
       if (other.channel_tiles == plan.channel_tiles && other.bands == plan.bands) return false;
     }
-    // What a parameter asks for and does not get is another schedule.
+    // A parameter that does not get what it asks for belongs to another schedule.
     return (s.rows == 0 || s.rows == ceil_div(channels, plan.channel_tiles)) && (s.bands == 0 || s.bands == plan.bands);
   };
   const int64_t lines = std::max<int64_t>(1, ceil_div(shape.out[1], shape.stride[1]));

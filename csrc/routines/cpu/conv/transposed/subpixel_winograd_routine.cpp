@@ -18,7 +18,7 @@ int64_t sums_bytes(const SubpixelWinogradPlan& plan) {
   return round_up(plan.sums_size * 4, 64);
 }
 
-// What the convolution reads and writes; the memory that it writes is fetched first.
+// Bytes that the convolution reads and writes; the memory that it writes is fetched first.
 double conv_bytes(const SubpixelWinogradPlan& plan) {
   const Im2colConvShape& s = plan.shape;
   return 4 * static_cast<double>(s.n * round_up(s.ic, plan.lanes) * s.in_size() + 2 * plan.sums_size);

@@ -48,7 +48,7 @@ struct TileGroup {
     return (last_h ? plan.h.last_points() : plan.h.points()) * (last_w ? plan.w.last_points() : plan.w.points());
   }
 
-  // Of this group, how many of the first `count` tiles.
+  // The number of tiles of this group among the first `count`.
   int64_t among(const WinogradPlan& plan, int64_t count) const {
     const int64_t row = count / plan.w.tiles, column = count % plan.w.tiles, whole = plan.w.whole_tiles();
     const int64_t images = row / plan.h.tiles, row_of_image = row % plan.h.tiles;
@@ -72,7 +72,7 @@ bool has_even_blocks(const WinogradPlan& plan) {
   return (plan.h.last == 0 && plan.w.last == 0) || plan.blocks > kFew;
 }
 
-// Where block i begins.
+// First tile of block i.
 int64_t block_begin(const WinogradPlan& plan, int64_t i) {
   if (i == plan.blocks) return plan.tiles;
   if (has_even_blocks(plan)) return even_part(plan.tiles, plan.blocks, i).begin;
@@ -163,7 +163,7 @@ IndexRange points_with(const WinogradAxis& axis, int64_t weight) {
   return {weight, weight + 1 < axis.weights() ? weight + 1 : axis.points()};
 }
 
-// Where the points of a tile are.
+// Places of the points of a tile.
 std::array<IndexRange, 2> places_of(const WinogradAxis& axis, bool last) {
   if (!last) return {IndexRange{0, axis.points()}, IndexRange{0, 0}};
   return {IndexRange{0, axis.last + 1}, IndexRange{axis.tile + 1, axis.tile + axis.last_points() - axis.last}};
@@ -334,7 +334,7 @@ void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const 
     const IndexRange along_h = points_with(plan.h, weight / plan.w.weights());
     const IndexRange along_w = points_with(plan.w, weight % plan.w.weights());
     const int64_t parts = ceil_div(block.at_point(along_h.begin, along_w.begin).size(), most);
-    // Of the next ones, behind its own.
+    // The next weights lie behind its own.
     auto prefetched = PrefetchPlan::over(tile.weight + ic * width, width, ic, along_h.size() * along_w.size() * parts);
     for (int64_t i = along_h.begin; i < along_h.end; ++i) {
       for (int64_t j = along_w.begin; j < along_w.end; ++j) {

@@ -16,7 +16,7 @@
 
 namespace neo {
 
-// What follows the last transform of a tile: dst = clamp(sum + bias + residual). The last block has `last_lanes`
+// The end of the last transform of a tile: dst = clamp(sum + bias + residual). The last block has `last_lanes`
 // channels, the rest of its lanes is made zero.
 struct WinogradEpilogue {
   const float* bias = nullptr;      // one vector per block, dense, or null
@@ -42,11 +42,11 @@ struct WinogradPass {
   float* dst = nullptr;
   int64_t dst_step = 0, dst_line = 0, dst_block = 0;
   int64_t lines = 1, blocks = 1;
-  // Of the input: elements outside are zero and not read; of the output: the rest is dropped.
+  // Elements of the input outside this range are zero and not read; those of the output are dropped.
   int64_t begin = 0, end = 0;
-  // Of the input: floats from what is read, and from the line that is written, to what is fetched; 0: nothing is.
+  // Passes over the input prefetch at these distances, in floats, from what is read and from the line written; 0: none.
   int64_t prefetched = 0, dst_prefetch = 0;
-  // Of the output, beside its first axis: what the last one writes and adds.
+  // Memory that the last pass over the output writes and adds, fetched beside that of its first axis; or null.
   const WinogradResults* results = nullptr;
   const WinogradEpilogue* epilogue = nullptr;  // of the output, after its last axis
 };
@@ -71,17 +71,17 @@ struct WinogradKernels {
   int lanes;
   void (*input[kWinogradMaxStride + 1][kWinogradMaxPairs + 1])(const WinogradPass&);
   void (*output[kWinogradMaxStride + 1][kWinogradMaxPairs + 1][kWinogradMaxTile + 1])(const WinogradPass&);
-  // Of a last tile that has fewer pairs, by the stride, the pairs of others and its own; the places of points that it
-  // leaves out are skipped.
+  // Input transform of a last tile that has fewer pairs, by the stride, the pairs of others and its own; it skips the
+  // places of points that it leaves out.
   void (*last_input[kWinogradMaxStride + 1][kWinogradMaxLastPairs + 1][kWinogradMaxLastPairs])(const WinogradPass&);
   void (*last_output[kWinogradMaxStride + 1][kWinogradMaxLastPairs + 1][kWinogradMaxLastPairs])(const WinogradPass&);
   // Lines of results to the largest of every 2x2, with the epilogue; a line of the output is of two.
   void (*pool)(const WinogradPass&);
-  // Of weights that are packed as taps; null where registers are few.
+  // Input transform for weights that are packed as taps; null where registers are few.
   void (*raw_input)(const WinogradPass&);
   void (*multiply_raw)(const WinogradRaw&);
-  // Of the weights, along one axis and then the other: to = the sum over `taps` of g[k] times the row of `width` at
-  // from + k * step.
+  // Transforms the weights along one axis, and then along the other: to = the sum over `taps` of g[k] times the row of
+  // `width` at from + k * step.
   void (*weight_half)(int64_t taps, const double* g, const double* from, int64_t step, int64_t width, double* to);
   void (*weight_whole)(int64_t taps, const double* g, const double* from, int64_t step, int64_t width, float* to);
 };
@@ -110,7 +110,7 @@ struct WinogradSchedule {
   int64_t raw = 0;    // 1: weights are packed as their taps and transformed beside the products
 };
 
-// What the shape and the schedule decide. Plain bytes, made by plan_winograd.
+// The facts that shape and schedule decide. Plain bytes, made by plan_winograd.
 struct WinogradPlan {
   ConvShape source;  // as the problem has it
   ConvShape shape;   // the same folded: what the transforms see
@@ -158,7 +158,7 @@ bool takes_raw_weights(const ConvShape& shape, int64_t tile);
 int64_t winograd_weight_size(const WinogradPlan& plan);
 void pack_winograd_weight(const WinogradPlan& plan, const WinogradKernels& kernels, const float* weight, float* packed);
 
-// What a member of the team keeps between its tasks of one run.
+// State that a member of the team keeps between its tasks of one run.
 struct WinogradMember {
   float* workspace = nullptr;  // workspace_size floats
   int64_t block = -1;          // whose transformed input the workspace holds; -1: none

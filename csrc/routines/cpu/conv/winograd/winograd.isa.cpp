@@ -5,11 +5,11 @@
 namespace neo::NEO_ISA {
 namespace {
 
-// Of N pairs of points and stride S: after those of the points, of stride 2 also the samples that are passed through.
+// Values of a tile of N pairs of points and stride S: those of the points; stride 2 adds the samples passed through.
 template <int N, int S>
 constexpr int kPoints = S == 1 ? 2 * N + 2 : 4 * N + 1;
 
-// Of the points, those of the first N pairs of K.
+// Transforms the points of the first N pairs of K.
 template <int N, int K, int S>
 NEO_INLINE void transform_input(const F32 (&d)[kPoints<N, S>], F32 (&t)[kPoints<N, S>]) {
   constexpr WinogradTransform c = winograd_transform(N, K);
@@ -66,7 +66,7 @@ NEO_INLINE void transform_output(const F32 (&m)[kPoints<N, S>], F32 (&y)[M]) {
   }
 }
 
-// Of weights that have been divided by nothing, see kWinogradRawPairs.
+// Scales for weights that have been divided by nothing, see kWinogradRawPairs.
 NEO_INLINE void scale_raw(F32 (&t)[kWinogradRawPoints]) {
   constexpr double p = kWinogradRawPoint, near = p * p, far = 4 * near;
   const F32 scales[] = {broadcast((float)(1 / (near * far))), broadcast((float)(1 / (2 * far * (far - near)))),
@@ -75,7 +75,7 @@ NEO_INLINE void scale_raw(F32 (&t)[kWinogradRawPoints]) {
   for (int i = 0; i < kWinogradRawPoints; ++i) t[i] = t[i] * scales[(i + 1) / 2];
 }
 
-// Where point i of the first N pairs of K is.
+// Place of point i of the first N pairs of K.
 template <int N, int K>
 constexpr int place(int i) {
   return i <= 2 * N ? i : i + 2 * (K - N);
@@ -283,7 +283,7 @@ constexpr void fill_output(WinogradKernels& table) {
   }
 }
 
-// Of last tiles, which three taps have.
+// Enters the transforms of last tiles, which kernels of three taps have.
 template <int N, int K, int S>
 constexpr void fill_last(WinogradKernels& table) {
   if constexpr (N < K && is_winograd_tile(2 * K, 3, S)) {

@@ -17,14 +17,14 @@ namespace {
 // cycle is one vector FMA.
 constexpr double kInputCycles = 2.2, kInputPairCycles = 0.7;
 constexpr double kOutputCycles = 1.8, kOutputPairCycles = 0.5;
-// Of the products of four tiles at one point with weights that are packed as taps.
+// Cycles of the products of four tiles at one point with weights that are packed as taps.
 constexpr double kRawCycles = 5.5;
-// Of the samples of one channel and row that a folded pixel has.
+// Cycles of the samples of one channel and row that a folded pixel has.
 constexpr double kFoldCycles = 1.5;
-// Of what is read from beyond the private cache, what computing does not hide.
+// Fraction of reads from beyond the private cache that computing does not hide.
 constexpr double kExposed = 0.5;
 
-// What the busiest member of a team does.
+// The work of the busiest member of a team.
 struct MemberShare {
   double blocks = 0;  // whose input it transforms
   double panels = 0;  // that it multiplies, of all its blocks
@@ -39,7 +39,7 @@ struct MemberShare {
 // The busiest member's arithmetic, as microseconds.
 double compute_us(const WinogradPlan& plan, const MemberShare& share, const TileKernels& kernels,
                   const Target& target) {
-  // Of a panel that the first-level cache does not hold beside the rows.
+  // Relative speed with a panel that the first-level cache does not hold beside the rows.
   constexpr double kFarPanel = 0.93;
   const double per_block = static_cast<double>(plan.tiles) / static_cast<double>(std::max<int64_t>(plan.blocks, 1));
   const double vectors = static_cast<double>(plan.oc_vectors) / static_cast<double>(plan.panels);
@@ -47,7 +47,7 @@ double compute_us(const WinogradPlan& plan, const MemberShare& share, const Tile
   const double rows = per_block / std::ceil(per_block / most);
   const auto ic = static_cast<double>(plan.shape.ic);
   const double clocks = 2 * static_cast<double>(plan.lanes) / (target.gflops_per_thread * 1e3);
-  // Of a block, over all tiles: those at the end of an axis may have fewer points.
+  // The points of a block over all its tiles: those at the end of an axis may have fewer.
   const double block_points =
       static_cast<double>(plan.products) / static_cast<double>(std::max<int64_t>(plan.blocks, 1));
   double efficiency = tile_efficiency(rows, vectors, 0, target) * 0.96 * ic / (ic + 3);
@@ -65,7 +65,7 @@ double compute_us(const WinogradPlan& plan, const MemberShare& share, const Tile
       share.blocks * (kInputCycles + kInputPairCycles * pairs) * static_cast<double>(plan.ic_vectors) +
       share.panels * (kOutputCycles + kOutputPairCycles * pairs) * vectors;
   const double transforms = (plan.is_plane() ? 2 : 1) * block_points * transformed;
-  // What is folded: whole pixels of zeros, then two or four samples at a time.
+  // Folding writes whole pixels of zeros, then two or four samples at a time.
   const double pixels =
       static_cast<double>(plan.run_columns(plan.run) * plan.h.points()) / static_cast<double>(plan.run);
   const auto pieces = static_cast<double>(plan.source.ic * plan.fold);
@@ -93,7 +93,7 @@ double again_us(const WinogradPlan& plan, const MemberShare& share, double speed
   return (weights_again(plan, share, speedup, target) + input_again(plan, share, target)) / (target.memory_gbps * 1e3);
 }
 
-// Of writing the transformed input of two axes, whose lines weights have driven from the private cache meanwhile.
+// Time to write the transformed input of two axes, whose lines weights have driven from the private cache meanwhile.
 double store_us(const WinogradPlan& plan, const MemberShare& share, const Target& target) {
   constexpr double kStoreCycles = 22;  // per vector
   if (!plan.is_plane()) return 0;
@@ -103,7 +103,7 @@ double store_us(const WinogradPlan& plan, const MemberShare& share, const Target
   return kStoreCycles * stored * 2 * static_cast<double>(plan.lanes) / (target.gflops_per_thread * 1e3);
 }
 
-// Tiles per task. What is transformed should stay in the private cache; but weights that do not, or that arrive from
+// Tiles per task. Transformed tiles should stay in the private cache; but weights that do not, or that arrive from
 // memory for few tiles, are worth more tiles: small weights where those still stay there, large ones always.
 int64_t block_of(const WinogradPlan& plan, const TileKernels& kernels, const Target& target) {
   constexpr int64_t kFew = 14, kMany = 28;
@@ -195,7 +195,7 @@ std::vector<WinogradPlan> plans_for(const ConvShape& shape, int64_t tile, const 
   return plans;
 }
 
-// What a layer reads and writes beyond the private cache, in microseconds.
+// Microseconds of a layer's reads and writes beyond the private cache.
 struct Streams {
   double weights = 0;  // once from memory, in order
   double rest = 0;     // weights from the shared cache again; input and output

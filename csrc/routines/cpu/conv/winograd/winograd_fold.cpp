@@ -7,7 +7,7 @@
 namespace neo {
 namespace {
 
-// Of one channel and one remainder of the rows: the S floats of each pixel lie together.
+// Folds one channel and one remainder of the rows: the S floats of each pixel lie together.
 template <int S>
 void fold_line(const float* row, int64_t x, int64_t width, int64_t columns, int64_t lanes, float* to) {
   // Columns [begin, end) have all of their samples.

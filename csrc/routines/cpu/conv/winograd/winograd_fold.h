@@ -17,7 +17,7 @@ namespace neo {
 // The stride that is folded; 1: none is, and the input is in blocks.
 int64_t winograd_fold(const ConvShape& shape);
 
-// Of winograd_error(): the direct method rounds less often where a folded kernel has zeros.
+// Factor on winograd_error(): the direct method rounds less often where a folded kernel has zeros.
 constexpr double kFoldError = 1.06;
 
 // The convolution of stride 1, without padding; the shape itself where nothing is folded. Channel c and the remainders
