@@ -212,7 +212,7 @@ def test_a_trusted_model_must_have_the_same_inputs():
     ("arguments", "words"),
     [
         (("--against", "caffe"), "against must be an engine or a model"),
-        (("--input", "none.npz"), "--input must be NAME=FILE.npy or an .npz file. Got 'none.npz'"),
+        (("--input", "none.npz"), "the file of an input must be readable. Got No such file or directory - at none.npz"),
         (("--top", "0"), "--top must be positive"),
     ],
 )

@@ -1,7 +1,10 @@
 """The command neo before anything is computed, quietly, as JSON, and from a shell."""
 
 import json
+import os
 import subprocess
+import sys
+from pathlib import Path
 
 import neo
 import onnx
@@ -41,6 +44,8 @@ def test_a_size_that_no_memory_holds(neo_command, digits_file):
         ["info", "MODEL", "--json", "none/out.json"],
         ["routines", "--json", "none/out.json"],
         ["targets", "--json", "none/out.json"],
+        ["machine", "--json", "none/out.json"],
+        ["db", "export", "none/out.jsonl"],
     ],
     ids=lambda a: f"{a[0]} {a[-2]}",
 )
@@ -56,6 +61,35 @@ def test_outputs_of_a_kind_that_nobody_writes(neo_command, digits_file, tmp_path
     assert status == 1
     assert "--output must be an .npz or .json file, or -" in err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_module_has_its_ending(neo_command, digits_file, tmp_path):
+    status, _, err = neo_command("compile", digits_file, "-o", tmp_path / "module.onnx")
+    assert (status, err.count("\n")) == (1, 1)
+    assert "--output must be a .neo file. Got" in err
+    assert not list(tmp_path.glob("module*"))
+
+
+@pytest.mark.parametrize("command", [["run"], ["check", "--accuracy"]], ids=" ".join)
+@pytest.mark.parametrize(
+    ("content", "ending"),
+    [(b"", "npy"), (b"no array", "npy"), (b"PK\3\4no archive", "npy"), (b"\x93NUMPY\1\0", "npy"), (b"{", "json")],
+)
+def test_files_that_hold_no_value(neo_command, digits_file, tmp_path, command, content, ending):
+    path = tmp_path / f"x.{ending}"
+    path.write_bytes(content)
+    status, out, err = neo_command(*command, digits_file, "--input", f"image={path}")
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert "must hold its value, as .npy or .json. Got" in err
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\3\4no archive"])
+def test_archives_that_hold_no_inputs(neo_command, digits_file, tmp_path, content):
+    path = tmp_path / "x.npz"
+    path.write_bytes(content)
+    status, out, err = neo_command("check", digits_file, "--accuracy", "--input", path)
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert "--input must be NAME=FILE or an .npz file" in err
 
 
 @pytest.mark.parametrize("seconds", ["-1", "0", "nan", "inf"])
@@ -125,6 +159,7 @@ def test_reports_as_json(neo_command, digits_file, module_file):
     assert json_of(neo_command, "profile", digits_file)["steps"]
     assert "cpu/reference" in json_of(neo_command, "routines")
     assert json_of(neo_command, "targets")["host"].startswith("cpu:")
+    assert json_of(neo_command, "machine")["ghz"] > 0
     assert {k["name"] for k in json_of(neo_command, "knobs")} >= {"NEO_NUM_THREADS"}
 
 
@@ -147,12 +182,52 @@ def test_json_of_accuracy_and_databases(neo_command, digits_file, tmp_path):
     assert json.loads(out)["contexts"]
     assert len(json.loads(neo_command("db", "list", database, "--json")[1])) > 0
     assert neo_command("db", "summary", database)[1] == neo_command("db", "summary", "--database", database)[1]
+    assert neo_command("db", database, "summary", "--json") == (0, out, "")
+    assert json_of(neo_command, "db", database, "list") == json_of(neo_command, "db", "list", database)
 
 
-def test_a_database_that_is_named_must_exist(neo_command, tmp_path):
-    status, _, err = neo_command("db", "summary", tmp_path / "none.db")
-    assert status == 1
+@pytest.mark.parametrize("words", [["summary", "FILE"], ["FILE", "summary"], ["FILE", "list"]], ids=" ".join)
+def test_a_database_that_is_named_must_exist(neo_command, tmp_path, words):
+    status, out, err = neo_command("db", *(tmp_path / "none.db" if w == "FILE" else w for w in words))
+    assert (status, out, err.count("\n")) == (1, "", 1)
     assert "a database must exist" in err
+
+
+def test_a_file_that_cannot_be_read_is_named(neo_command, tmp_path):
+    status, _, err = neo_command("db", "import", tmp_path / "none.jsonl", "--database", tmp_path / "t.db")
+    assert status == 1
+    assert (
+        err
+        == f"[cli] files must be readable and writable. Got No such file or directory - at {tmp_path / 'none.jsonl'}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["MODEL", "--port", "0"], "--port must be 1 to 65535. Got 0"),
+        (["MODEL", "--port", "65536"], "--port must be 1 to 65535. Got 65536"),
+        (["=MODEL"], "a model must have a name. Got '="),
+        (["MODEL", "MODEL"], "names of models must differ. Got 'digits' twice"),
+        (["MODEL", "--batch-delay", "nan"], "times must be positive. Got batch_delay=nan"),
+        (["MODEL", "--timeout", "nan"], "times must be positive. Got batch_delay=0.002, timeout=nan"),
+        (["MODEL", "--max-batch", "0"], "max_batch must be positive. Got 0"),
+    ],
+)
+def test_what_cannot_be_served(neo_command, digits_file, arguments, text):
+    pytest.importorskip("uvicorn")
+    status, out, err = neo_command("serve", *(a.replace("MODEL", str(digits_file)) for a in arguments))
+    assert (status, out) == (1, "")
+    assert text in err
+
+
+def test_a_reader_that_has_enough_ends_the_command():
+    command = [sys.executable, "-c", "from neo.cli import main; raise SystemExit(main(['routines']))"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(neo.__file__).parents[1])}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 1
 
 
 def test_profile_prints_its_json(neo_command, digits_file, tmp_path, monkeypatch):

@@ -94,9 +94,10 @@ def test_a_file_that_leads_outside_is_refused(tmp_path, change):
 def test_a_missing_or_damaged_file_is_an_error(tmp_path):
     with pytest.raises(ResourceError, match=r"^\[tune\] a cost model must be a file that neo wrote"):
         Trees.load(tmp_path / "no.npz")
-    (tmp_path / "bad.npz").write_bytes(b"nonsense")
-    with pytest.raises(ResourceError, match=r"^\[tune\] a cost model must be a file that neo wrote"):
-        Trees.load(tmp_path / "bad.npz")
+    for content in (b"nonsense", b"", b"PK\3\4no archive"):
+        (tmp_path / "bad.npz").write_bytes(content)
+        with pytest.raises(ResourceError, match=r"^\[tune\] a cost model must be a file that neo wrote"):
+            Trees.load(tmp_path / "bad.npz")
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "no", '{"learner": {"gradient_booster": {"model": {"trees": [{}]}}}}'])

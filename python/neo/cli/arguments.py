@@ -236,11 +236,17 @@ def given_inputs(options: argparse.Namespace, kinds: Mapping[str, str] | None = 
     """Inputs from files; those from .json files by their type in `kinds`."""
     given = {}
     for item in options.input:
-        name, _, path = item.partition("=")
+        name, equals, path = item.partition("=")
+        if not (name and equals and path):
+            msg = f"[cli] --input must be NAME=FILE. Got {item!r}"
+            raise ModelError(msg)
         try:
             given[name] = read_value(path, None if kinds is None else kinds.get(name))
-        except (OSError, ValueError) as error:
-            msg = f"[cli] --input must be NAME=FILE.npy. Got {item!r} ({error})"
+        except OSError as error:
+            msg = f"[cli] the file of an input must be readable. Got {error.strerror or error} - at {path}"
+            raise ResourceError(msg) from error
+        except (EOFError, ValueError) as error:
+            msg = f"[cli] the file of an input must hold its value, as .npy or .json. Got {error} - at {path}"
             raise ModelError(msg) from error
     return given
 

@@ -6,6 +6,7 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from neo.cli.arguments import (
 )
 from neo.cli.quantize import check_numeric_command
 from neo.compile import compile as compile_model
-from neo.errors import Error, ModelError
+from neo.errors import Error, ModelError, ResourceError
 from neo.report.table import render_table
 from neo.saved import load
 
@@ -157,12 +158,15 @@ def _stored_inputs(path: str) -> dict[str, Any]:
     try:
         stored = np.load(path, allow_pickle=False)
         if not isinstance(stored, np.lib.npyio.NpzFile):
-            msg = f"[cli] --input must be NAME=FILE.npy or an .npz file. Got {path!r} (one array without a name)"
+            msg = f"[cli] --input without a name must be an .npz file. Got one array - at {path}"
             raise ModelError(msg)
         with stored:
             return {name: stored[name] for name in stored.files}
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        msg = f"[cli] the file of an input must be readable. Got {error.strerror or error} - at {path}"
+        raise ResourceError(msg) from error
+    except (EOFError, ValueError, BadZipFile) as error:
         if isinstance(error, Error):
             raise
-        msg = f"[cli] --input must be NAME=FILE.npy or an .npz file. Got {path!r} ({error})"
+        msg = f"[cli] --input must be NAME=FILE or an .npz file. Got {error} - at {path}"
         raise ModelError(msg) from error

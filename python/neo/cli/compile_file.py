@@ -42,6 +42,9 @@ def run(options: argparse.Namespace) -> None:
     if target.exists() and source.exists() and target.samefile(source):
         msg = f"[cli] --output must be another file than the model. Got {options.output!r}"
         raise ModelError(msg)
+    if target.suffix != ".neo":
+        msg = f"[cli] --output must be a .neo file. Got {options.output!r}"
+        raise ModelError(msg)
     module = compile_model(
         options.model,
         target=options.target or "cpu",

@@ -9,7 +9,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -26,6 +26,9 @@ HELP = "look into tuning databases, merge, prune and exchange them"
 
 Run = Callable[[argparse.Namespace], int | None]
 
+# The actions on one database, which may be named behind them or before.
+_OF_FILE = ("summary", "list", "clear", "prune")
+
 _AGE = re.compile(r"(\d+(?:\.\d+)?)(h|d|w)")
 _AGE_SECONDS = {"h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 
@@ -34,24 +37,26 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     """Add the actions, each of which is run by a function of its own."""
     actions = command.add_subparsers(title="actions", metavar="ACTION", required=True)
 
-    def add_action(name: str, run: Run, help_text: str, *, takes_file: bool = False) -> argparse.ArgumentParser:
+    def add_action(name: str, run: Run, help_text: str) -> argparse.ArgumentParser:
         action = actions.add_parser(name, help=help_text, description=help_text)
         action.set_defaults(run=run)
-        if takes_file:
+        if name in _OF_FILE:
             action.add_argument("path", nargs="?", metavar="file", help="a database; the same as --database")
         add_database(action)
         return action
 
     add_json(
         add_action(
-            "summary", _summary, "what it holds, and how far measured times are from estimates", takes_file=True
+            "summary",
+            _summary,
+            "what it holds, and how far measured times are from estimates",
         ),
         "it",
     )
-    add_json(add_action("list", _list, "every row", takes_file=True), "the rows")
-    action = add_action("clear", _clear, "delete what was measured", takes_file=True)
+    add_json(add_action("list", _list, "every row"), "the rows")
+    action = add_action("clear", _clear, "delete what was measured")
     action.add_argument("--stale", action="store_true", help="only what was measured with other kernels")
-    action = add_action("prune", _prune, "delete what is old, or what is behind", takes_file=True)
+    action = add_action("prune", _prune, "delete what is old, or what is behind")
     action.add_argument("--older", metavar="AGE", help="measured longer ago than 90d, 12w, 36h, ...")
     action.add_argument("--best", type=int, metavar="N", help="keep only the N fastest of each workload")
     action = add_action("export", _export, "write everything as JSON lines or comma-separated values")
@@ -66,6 +71,13 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     action.add_argument(
         "-o", "--output", required=True, metavar="FILE", help="made, or added to; of two measurements the later stays"
     )
+
+
+def action_first(arguments: Sequence[str]) -> list[str]:
+    """Turn ``db FILE ACTION``, for an action that takes a database, into the ``db ACTION FILE`` that the parser knows."""
+    if len(arguments) > 2 and arguments[0] == "db" and arguments[1] not in _OF_FILE and arguments[2] in _OF_FILE:
+        return ["db", arguments[2], arguments[1], *arguments[3:]]
+    return list(arguments)
 
 
 def run(_: argparse.Namespace) -> int:
@@ -153,6 +165,8 @@ def _prune(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
+    if options.file is not None:
+        check_folder(options.file, "the file to export to")
     form = options.format or (FORMATS.get(Path(options.file).suffix) if options.file else None) or "jsonl"
     with _existing(_path(options)) as database:
         if options.file is None:

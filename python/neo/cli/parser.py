@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import importlib
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -69,7 +70,7 @@ COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status (0: done, 1: an error that was printed, 2: wrong usage)."""
     parser = make_parser()
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(db.action_first(sys.argv[1:] if arguments is None else arguments))
     if not hasattr(options, "run"):
         parser.print_help()
         return 2
@@ -78,9 +79,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _import(options.imports)
         check_threads(options)
-        return int(options.run(options) or 0)
-    except (Error, OSError) as error:
+        status = int(options.run(options) or 0)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # What reads the output, such as head, has enough; the interpreter's last flush must not find the pipe, either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Error as error:
         print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        at = "" if error.filename is None else f" - at {error.filename}"
+        print(f"[cli] files must be readable and writable. Got {error.strerror or error}{at}", file=sys.stderr)
         return 1
     except MemoryError as error:
         print(f"[cli] there must be memory enough. {error or 'Got none'}", file=sys.stderr)

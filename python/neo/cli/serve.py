@@ -13,6 +13,7 @@ from neo.saved import load
 HELP = "serve models over HTTP by the Open Inference Protocol (docs/serve.md)"
 # Seconds that requests under way have after SIGTERM.
 _SECONDS_TO_FINISH = 30
+_MAX_PORT = 65535
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -50,10 +51,16 @@ def run(options: argparse.Namespace) -> None:
         msg = "[cli] serve must find uvicorn. Got none\nHint: pip install uvicorn"
         raise ResourceError(msg) from error
 
+    if not 0 < options.port <= _MAX_PORT:
+        msg = f"[cli] --port must be 1 to {_MAX_PORT}. Got {options.port}"
+        raise ModelError(msg)
     modules = {}
     for item in options.models:
         name, equals, path = item.partition("=")
         name, path = (name, path) if equals else (Path(item).stem, item)
+        if not name:
+            msg = f"[cli] a model must have a name. Got {item!r}"
+            raise ModelError(msg)
         if name in modules:
             msg = f"[cli] names of models must differ. Got {name!r} twice\nHint: NAME=FILE names one"
             raise ModelError(msg)

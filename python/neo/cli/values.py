@@ -31,10 +31,8 @@ def read_value(path: str, kind: str | None) -> Any:
         The file cannot be read, or does not hold such a value.
     """
     if Path(path).suffix != ".json":
-        array = np.load(path, allow_pickle=False)
-        if not isinstance(array, np.ndarray):
-            msg = "a file of several arrays"
-            raise ValueError(msg)
+        with Path(path).open("rb") as file:
+            array: np.ndarray[Any, Any] = np.lib.format.read_array(file, allow_pickle=False)
         return array
     if kind is None:
         msg = "JSON, where no type of an input is known"

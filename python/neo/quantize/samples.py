@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from os import PathLike
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -58,7 +59,7 @@ class _Files:
             try:
                 stored = np.load(path, allow_pickle=False)
                 yield stored if isinstance(stored, np.ndarray) else {name: stored[name] for name in stored.files}
-            except (OSError, ValueError, EOFError) as error:
+            except (OSError, ValueError, EOFError, BadZipFile) as error:
                 msg = f"[quantize] calibration data must be readable. Got {error} - at {path}"
                 raise ResourceError(msg) from error
 

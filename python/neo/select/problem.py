@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -252,7 +253,7 @@ class Problem:
                 ]
                 costs = _split(arrays["costs"], [(n,) for n in sizes])
                 return cls(costs, _matrices(arrays["edges"], arrays["matrices"], sizes), resources)
-        except (KeyError, TypeError, IndexError, ValueError) as error:
+        except (KeyError, TypeError, IndexError, ValueError, EOFError, BadZipFile) as error:
             if isinstance(error, ModelError):
                 raise
             raise ModelError(

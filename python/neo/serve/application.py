@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from functools import partial
@@ -73,7 +74,7 @@ class Application:
             if value < 1:
                 msg = f"[serve] {name} must be positive. Got {value}"
                 raise ModelError(msg)
-        if batch_delay < 0 or (timeout is not None and timeout <= 0):
+        if not (0 <= batch_delay < math.inf and (timeout is None or timeout > 0)):
             msg = f"[serve] times must be positive. Got batch_delay={batch_delay}, timeout={timeout}"
             raise ModelError(msg)
         self._modules = dict(modules)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,7 +125,7 @@ class Trees:
                 names = tuple(str(n) for n in file["names"])
                 lanes = tuple(int(n) for n in file["lanes"])
                 trees = cls(file["roots"], file["feature"], file["threshold"], file["left"], names, lanes)
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
             msg = f"[tune] a cost model must be a file that neo wrote. Got {error} - at {path}"
             raise ResourceError(msg) from error
         try:
