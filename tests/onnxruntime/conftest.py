@@ -1,6 +1,11 @@
-"""The two engines behind one interface: each test holds both to the same behaviour."""
+"""The two engines behind one interface: each test holds both to the same behaviour.
+
+ONNX Runtime's interface grows. A test that is marked ``since`` is about what releases from that one on are known to do; with an
+older one installed it is collected for neo alone.
+"""
 
 import importlib
+import importlib.metadata
 from types import SimpleNamespace
 
 import numpy as np
@@ -69,6 +74,32 @@ def endless():
         [value("y", [4])],
         {"one": np.ones(4, np.float32), "trips": np.array(10**9)},
     )
+
+
+def pytest_collection_modifyitems(config, items):
+    try:
+        installed = release(importlib.metadata.version("onnxruntime"))
+    except importlib.metadata.PackageNotFoundError:
+        return
+    newer = [item for item in items if is_of_onnx_runtime(item) and since(item) > installed]
+    config.hook.pytest_deselected(items=newer)
+    items[:] = [item for item in items if item not in newer]
+
+
+def release(text):
+    """The two first numbers of a version."""
+    return tuple(map(int, text.split(".")[:2]))
+
+
+def is_of_onnx_runtime(item):
+    call = getattr(item, "callspec", None)
+    return call is not None and call.params.get("engine") == "onnxruntime"
+
+
+def since(item):
+    """The oldest release that a test is about."""
+    marker = item.get_closest_marker("since")
+    return release(marker.args[0]) if marker else (0, 0)
 
 
 @pytest.fixture(scope="session", params=["onnxruntime", "neo.onnxruntime"])

@@ -77,3 +77,16 @@ def test_a_library_that_imports_onnxruntime_gets_neo():
         assert C.get_available_providers() == onnxruntime.get_available_providers()
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+
+
+def test_options_of_a_provider_that_are_no_dict():
+    with pytest.raises(TypeError, match=r"options of a provider must be a dict\. Got 3 for 'CPUExecutionProvider'"):
+        ort.InferenceSession(sums(), providers=[("CPUExecutionProvider", 3)])
+
+
+def test_a_name_that_neo_lacks_is_told_in_one_line():
+    assert not hasattr(ort, "LoraAdapter")
+    with pytest.raises(
+        AttributeError, match=r"^\[onnxruntime\] a name must be one that neo has\. Got 'LoraAdapter'[^\n]*$"
+    ):
+        _ = ort.LoraAdapter

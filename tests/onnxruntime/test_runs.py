@@ -75,6 +75,7 @@ def test_equal_symbols_are_not_held_to_one_size(session):
     np.testing.assert_array_equal(session.run(["p"], FEED)[0], P)
 
 
+@pytest.mark.since("1.27")
 def test_sizes_that_do_not_broadcast(session, errors):
     with pytest.raises((errors.Fail, errors.InvalidArgument)):
         session.run(None, {"a": np.ones((4, 3), np.float32), "b": B})
@@ -227,6 +228,7 @@ def test_an_input_that_is_missing_is_told_before_the_thread_starts(session):
         session.run_async(None, {"a": A}, lambda *_: None, None)
 
 
+@pytest.mark.since("1.23")
 def test_an_ort_value_says_what_it_is(ort):
     held = ort.OrtValue.ortvalue_from_numpy(A)
     assert (held.shape(), held.data_type(), held.element_type()) == ([2, 3], "tensor(float)", 1)
@@ -237,6 +239,7 @@ def test_an_ort_value_says_what_it_is(ort):
     assert not held.is_tensor_sequence()
 
 
+@pytest.mark.since("1.27")
 def test_an_ort_value_shares_the_arrays_memory(ort):
     array = A.copy()
     held = ort.OrtValue.ortvalue_from_numpy(array)
@@ -280,6 +283,7 @@ def test_an_ort_value_is_updated_in_place(ort):
         held.update_inplace(B[:1])
 
 
+@pytest.mark.since("1.27")
 def test_ort_values_speak_dlpack(ort):
     array = A.copy()
     held = ort.OrtValue.ortvalue_from_numpy(array)
@@ -381,6 +385,7 @@ def test_names_that_are_not_the_models_are_not_bound(session):
         session.run_with_iobinding(bound(session, "nothing"))
 
 
+@pytest.mark.since("1.32")
 def test_a_binding_belongs_to_its_session(ort, session):
     other = ort.InferenceSession(kinds(), providers=PROVIDERS)
     with pytest.raises(ValueError, match="session"):

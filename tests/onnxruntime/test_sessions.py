@@ -162,6 +162,7 @@ def test_providers_with_options(ort):
             assert ort.InferenceSession(sums(), **arguments).get_providers() == PROVIDERS
 
 
+@pytest.mark.since("1.24")
 def test_providers_that_are_no_sequence(ort):
     with pytest.raises(TypeError):
         ort.InferenceSession(sums(), providers=3)
@@ -187,11 +188,51 @@ def test_options_have_onnx_runtimes_defaults(ort):
 
 
 @pytest.mark.parametrize(
-    ("name", "given"), [("intra_op_num_threads", "two"), ("intra_op_num_threads", 1.5), ("execution_mode", 1)]
+    ("name", "given"),
+    [
+        ("intra_op_num_threads", "two"),
+        ("intra_op_num_threads", 1.5),
+        ("execution_mode", 1),
+        ("enable_mem_pattern", "yes"),
+        ("logid", 3),
+    ],
 )
 def test_an_option_of_another_type_is_a_type_error(ort, name, given):
     with pytest.raises(TypeError):
         setattr(ort.SessionOptions(), name, given)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "kept"),
+    [
+        ("intra_op_num_threads", np.int64(2), 2),
+        ("log_severity_level", np.int32(3), 3),
+        ("enable_mem_pattern", 0, False),
+        ("enable_profiling", np.bool_(False), False),
+        ("enable_cpu_mem_arena", None, False),
+    ],
+)
+def test_an_option_takes_numbers_of_every_kind(ort, name, given, kept):
+    options = ort.SessionOptions()
+    setattr(options, name, given)
+    assert getattr(options, name) == kept
+    assert type(getattr(options, name)) is type(kept)
+
+
+def test_choices_print_their_names(ort):
+    assert str(ort.GraphOptimizationLevel.ORT_ENABLE_ALL) == "GraphOptimizationLevel.ORT_ENABLE_ALL"
+    assert str(ort.ExecutionMode.ORT_PARALLEL) == "ExecutionMode.ORT_PARALLEL"
+    assert ort.SessionOptions().execution_mode.name == "ORT_SEQUENTIAL"
+
+
+def test_a_folder_is_no_model(ort, errors, tmp_path):
+    with pytest.raises((errors.InvalidProtobuf, errors.Fail)):
+        ort.InferenceSession(str(tmp_path), providers=PROVIDERS)
+
+
+def test_a_value_of_a_negative_size(ort):
+    with pytest.raises(RuntimeError):
+        ort.OrtValue.ortvalue_from_shape_and_type([-2, 3], np.float32)
 
 
 def test_an_option_that_does_not_exist_is_an_attribute_error(ort):
@@ -328,14 +369,14 @@ def test_names_are_where_programs_import_them_from(ort, place, names):
         assert callable(getattr(module, name)), name
 
 
+@pytest.mark.since("1.22")
 def test_what_is_loaded_and_linked(ort):
     ort.preload_dlls()
     assert ort.has_collective_ops() is False
 
 
+@pytest.mark.since("1.32")
 def test_a_callback_gets_log_lines(ort):
-    if not hasattr(ort, "set_default_logger_callback"):
-        pytest.skip("this release has none")
     seen = []
     before = logging.getLogger("neo").level
     options = ort.SessionOptions()

@@ -7,6 +7,8 @@
 docs/from_onnxruntime.md says what is honoured, what is taken without effect, and what is absent.
 """
 
+from typing import NoReturn
+
 from neo.onnxruntime import capi
 from neo.onnxruntime.binding import IOBinding
 from neo.onnxruntime.environment import (
@@ -64,3 +66,8 @@ __all__ = [
     "set_default_logger_verbosity",
     "set_seed",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    msg = f"[onnxruntime] a name must be one that neo has. Got {name!r}, which docs/from_onnxruntime.md may name as absent"
+    raise AttributeError(msg, name=name)

@@ -100,8 +100,8 @@ def of_load() -> Iterator[None]:
         is_message = isinstance(error.__cause__, DecodeError | RecursionError)
         raise (InvalidProtobuf if is_message else InvalidGraph)(str(error)) from error
     except ResourceError as error:
-        is_missing = isinstance(error.__cause__, FileNotFoundError)
-        raise (NoSuchFile if is_missing else Fail)(str(error)) from error
+        kinds = {FileNotFoundError: NoSuchFile, IsADirectoryError: InvalidProtobuf}
+        raise kinds.get(type(error.__cause__), Fail)(str(error)) from error
     except _OWN:
         raise
     except Error as error:

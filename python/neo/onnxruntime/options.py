@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import operator
 import threading
 from collections.abc import Sequence
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Any, Generic, TypeVar, overload
 
 from neo import _native
@@ -17,7 +18,13 @@ __all__ = ["ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "RunOpti
 T = TypeVar("T")
 
 
-class GraphOptimizationLevel(IntEnum):
+class _Choice(IntEnum):
+    """A number with a name, which it prints."""
+
+    __str__ = Enum.__str__
+
+
+class GraphOptimizationLevel(_Choice):
     """How much a graph is rewritten; neo always does all it can."""
 
     ORT_DISABLE_ALL = 0
@@ -27,14 +34,14 @@ class GraphOptimizationLevel(IntEnum):
     ORT_ENABLE_ALL = 99
 
 
-class ExecutionMode(IntEnum):
+class ExecutionMode(_Choice):
     """Whether nodes run in parallel; neo's steps share all threads of a call."""
 
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 
 
-class ExecutionOrder(IntEnum):
+class ExecutionOrder(_Choice):
     """The order of nodes; neo chooses it."""
 
     DEFAULT = 0
@@ -43,7 +50,10 @@ class ExecutionOrder(IntEnum):
 
 
 class _Option(Generic[T]):
-    """An attribute of one type with a default; another type is a TypeError, as in ONNX Runtime."""
+    """An attribute of one type with a default; another type is a TypeError, as in ONNX Runtime.
+
+    Numbers of other libraries are numbers, and what counts as true or false is a bool.
+    """
 
     def __init__(self, default: T, *, honoured: bool = False) -> None:
         self.default = default
@@ -61,10 +71,15 @@ class _Option(Generic[T]):
 
     def __set__(self, options: _Options, value: T) -> None:
         kind = type(self.default)
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        given: Any = value
+        if kind is bool and hasattr(given, "__bool__"):
+            given = bool(given)
+        elif kind is int and hasattr(given, "__index__") and not isinstance(given, bool):
+            given = operator.index(given)
+        if not isinstance(given, kind) or (kind is int and isinstance(given, bool)):
             msg = f"[onnxruntime] {self.name} must be its type. Got {value!r}, expected {kind.__name__}"
             raise TypeError(msg)
-        options._values[self.name] = value
+        options._values[self.name] = given
 
 
 class _Options:

@@ -133,6 +133,9 @@ class OrtValue:
         """Hold a new array, whose elements are undefined."""
         del device_id, vendor_id
         check_device(device_type)
+        if any(size < 0 for size in shape):
+            msg = f"[onnxruntime] sizes must not be negative. Got {list(shape)}"
+            raise ExecutionError(msg)
         return cls(np.empty(tuple(shape), dtype_of(element_type)))
 
     @classmethod

@@ -410,7 +410,10 @@ def _compile_options(providers: Providers, options: Sequence[dict[Any, Any]] | N
             text = f"Specified provider '{name}' is not in available provider names. Available providers: '{PROVIDER}'"
             warnings.warn(text, stacklevel=3)
             continue
-        for key, value in dict(chosen).items():
+        if not isinstance(chosen, Mapping):
+            msg = f"[onnxruntime] options of a provider must be a dict. Got {chosen!r} for {name!r}"
+            raise TypeError(msg)
+        for key, value in chosen.items():
             if key in _COMPILE_OPTIONS:
                 found[key] = value
             else:
