@@ -1,6 +1,7 @@
 """The programs of examples/python: short, described, and right on what they make themselves (others: tests/models)."""
 
 import importlib.util
+import json
 import os
 import signal
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import neo
 import numpy as np
 import pytest
+from neo.cli import make_parser
 from onnx import helper, numpy_helper
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,6 +44,56 @@ def test_a_quantized_network_stands_beside_its_float_form(capsys):
     float_line, code_line = capsys.readouterr().out.splitlines()
     assert float_line.startswith("float32: 100% of 32 digits right")
     assert code_line.startswith("8 bits: ")
+
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "sleep", "##s", "a", "dog", "run", ".", "cafe"]
+
+
+def word_encoder():
+    """Tokens [N, T] to rows [N, T, 13] of a table: one of its own for each word, zeros for the marks around a sentence."""
+    rows = np.eye(len(WORDS), dtype=np.float32)
+    rows[:4] = 0
+    names = ("attention_mask", "input_ids")
+    inputs = [helper.make_tensor_value_info(name, 7, ["batch", "sequence"]) for name in names]
+    output = helper.make_tensor_value_info("last_hidden_state", 1, ["batch", "sequence", len(WORDS)])
+    nodes = [
+        helper.make_node("Gather", ["table", "input_ids"], ["rows"]),
+        helper.make_node("Cast", ["attention_mask"], ["kept"], to=1),
+        helper.make_node("Unsqueeze", ["kept", "last"], ["column"]),
+        helper.make_node("Mul", ["rows", "column"], ["last_hidden_state"]),
+    ]
+    constants = [numpy_helper.from_array(rows, "table"), numpy_helper.from_array(np.array([-1]), "last")]
+    graph = helper.make_graph(nodes, "words", inputs, [output], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_sentences_are_embedded(capsys, tmp_path):
+    example = load("embed_sentences")
+    (tmp_path / "model.onnx").write_bytes(word_encoder().SerializeToString())
+    (tmp_path / "vocab.txt").write_text("\n".join(WORDS) + "\n", encoding="utf-8")
+    sentences = ["The cat sleeps.", "the  CAT sleeps .", "The dog sleeps.", "a zebra", "Caf\u00e9 cafe"]
+    example.main(str(tmp_path / "model.onnx"), str(tmp_path / "vocab.txt"), *sentences)
+    rows = capsys.readouterr().out.splitlines()
+    assert [float(row[:6]) for row in rows] == [1, 1, 0.8, 0, 0]
+    assert [row[8:] for row in rows] == sentences
+
+
+def test_pieces_are_the_longest_and_unknown_words_are_marked():
+    example = load("embed_sentences")
+    ids = {word: i for i, word in enumerate(WORDS)}
+    assert example.tokens("Sleeps, sleep zebra", ids) == [2, 6, 7, 1, 6, 1, 3]
+    assert example.tokens("Caf\u00e9", ids) == [2, 12, 3]
+    assert example.tokens("", ids) == [2, 3]
+    assert len(example.tokens("cat " * 999, ids)) == example.LONGEST
+
+
+def test_the_containers_command_is_one_of_neo():
+    lines = (ROOT / "examples" / "serve" / "Containerfile").read_text(encoding="utf-8").splitlines()
+    name, *arguments = json.loads(next(line.removeprefix("CMD ") for line in lines if line.startswith("CMD ")))
+    options = make_parser().parse_args(arguments)
+    assert name == "neo"
+    assert f"EXPOSE {options.port}" in lines
+    assert any(line.startswith("COPY ") and line.endswith(options.models[0]) for line in lines)
 
 
 def linear(columns):
