@@ -86,6 +86,7 @@
   X(sparse_pointwise)          \
   X(strassen)                  \
   X(im2col_conv)               \
+  X(large_kernel)              \
   X(subpixel_nchwc)            \
   X(subpixel_rows)             \
   X(subpixel_winograd)         \
@@ -109,6 +110,7 @@
   X(pool_nchwc)                \
   X(pool_nchw)                 \
   X(typed_pool)                \
+  X(max_unpool)                \
   X(global_pool)               \
   X(reduce)                    \
   X(typed_reduce)              \
