@@ -183,14 +183,6 @@ void reference_global_lp(ReferenceContext& ctx) {
   });
 }
 
-// MaxUnpool. The indices count elements of the size that the attributes give; output_shape may be larger.
-
-Dim unpooled(const Window& window, int axis, const Dim& input) {
-  const auto i = static_cast<size_t>(axis);
-  return (input - 1) * Dim(window.strides[i]) + Dim(window.kernel[i]) - Dim(window.pads[i]) -
-         Dim(window.pads[i + window.strides.size()]);
-}
-
 void infer_max_unpool(InferContext& ctx) {
   check_dtype(ctx, 0, DTypeClass::Float);
   check_dtype(ctx, 1, DTypeClass::Integer);
@@ -205,45 +197,61 @@ void infer_max_unpool(InferContext& ctx) {
               str("output_shape must have one size per axis. Got ", given->size(), ", expected ", x.rank()));
     return ctx.set_output(0, ctx.dtype(0), Shape(*given));
   }
-  const Window window = read_window(ctx.node(), x.rank() - 2);
-  std::vector<Dim> dims = {x[0], x[1]};
-  for (int axis = 0; axis < window.rank(); ++axis) dims.push_back(unpooled(window, axis, x[axis + 2]));
-  ctx.set_output(0, ctx.dtype(0), Shape(std::move(dims)));
+  ctx.set_output(0, ctx.dtype(0), unpooled_shape(ctx.node(), x));
 }
 
 void reference_max_unpool(ReferenceContext& ctx) {
+  const Unpooling unpooling(ctx);
+  const auto x = ctx.doubles(0);
+  const auto indices = ctx.ints(1);
+  auto y = make_scratch<double>(element_count(unpooling.output()));
+  for (size_t i = 0; i < x.size(); ++i) y[static_cast<size_t>(unpooling.place(indices[i]))] = x[i];
+  store_doubles(ctx.output(0, ctx.input(0).dtype(), unpooling.output()), y);
+}
+
+}  // namespace
+
+Shape unpooled_shape(const Node& node, const Shape& x) {
+  const Window window = read_window(node, x.rank() - 2);
+  std::vector<Dim> dims = {x[0], x[1]};
+  for (int axis = 0; axis < window.rank(); ++axis) {
+    const auto i = static_cast<size_t>(axis);
+    const Dim pads(window.pads[i] + window.pads[i + window.strides.size()]);
+    dims.push_back((x[axis + 2] - 1) * Dim(window.strides[i]) + Dim(window.kernel[i]) - pads);
+  }
+  return Shape(std::move(dims));
+}
+
+Unpooling::Unpooling(const ReferenceContext& ctx) : ctx_(ctx) {
   const Dims dims = ctx.input(0).dims();
   ctx.check(
       dims.size() >= 2 && ctx.input(1).dims() == dims,
       str("input and indices must have one shape. Got ", to_string(dims), " and ", to_string(ctx.input(1).dims())));
-  const Window window = read_window(ctx.node(), static_cast<int>(dims.size()) - 2);
-  Dims counted = {dims[0], dims[1]};
-  for (int axis = 0; axis < window.rank(); ++axis) {
-    counted.push_back(unpooled(window, axis, dims[static_cast<size_t>(axis) + 2]).value());
-  }
-  const Dims output = ctx.has_input(2) ? ctx.ints(2) : counted;
-  ctx.check(output.size() == counted.size(), str("output_shape must have one size per axis. Got ", to_string(output)));
-  const auto x = ctx.doubles(0);
-  const auto indices = ctx.ints(1);
-  const int64_t limit = element_count(counted);
-  auto y = make_scratch<double>(element_count(output));
-  const Dims strides = dense_strides(output);
-  for (size_t i = 0; i < x.size(); ++i) {
-    int64_t index = indices[i];
-    ctx.check(index >= 0 && index < limit,
-              str("an index must lie inside the unpooled tensor. Got ", index, ", expected 0 to ", limit - 1));
-    int64_t target = 0;
-    for (size_t axis = counted.size(); axis-- > 0; index /= counted[axis]) {
-      const int64_t position = index % counted[axis];
-      ctx.check(position < output[axis], str("output_shape must hold every index. Got ", to_string(output)));
-      target += position * strides[axis];
-    }
-    y[static_cast<size_t>(target)] = x[i];
-  }
-  store_doubles(ctx.output(0, ctx.input(0).dtype(), output), y);
+  counted_ = unpooled_shape(ctx.node(), Shape(std::vector<Dim>(dims.begin(), dims.end()))).hint_dims();
+  output_ = ctx.has_input(2) ? ctx.ints(2) : counted_;
+  ctx.check(output_.size() == counted_.size(),
+            str("output_shape must have one size per axis. Got ", to_string(output_)));
+  strides_ = dense_strides(output_);
+  limit_ = element_count(counted_);
+  is_whole_ = output_ == counted_;
 }
 
-}  // namespace
+int64_t Unpooling::place(int64_t index) const {
+  if (index < 0 || index >= limit_) {
+    ctx_.fail(ErrorKind::Shape,
+              str("an index must lie inside the unpooled tensor. Got ", index, ", expected 0 to ", limit_ - 1));
+  }
+  if (is_whole_) return index;
+  int64_t place = 0;
+  for (size_t axis = counted_.size(); axis-- > 0; index /= counted_[axis]) {
+    const int64_t position = index % counted_[axis];
+    if (position >= output_[axis]) {
+      ctx_.fail(ErrorKind::Shape, str("output_shape must hold every index. Got ", to_string(output_)));
+    }
+    place += position * strides_[axis];
+  }
+  return place;
+}
 
 void infer_pool(InferContext& ctx) {
   ctx.check(!ctx.node().ints_attr("kernel_shape").empty(), "attribute kernel_shape is required. Got none");

@@ -33,4 +33,25 @@ Work pool_work(const Node& node);
 // One flop per input element.
 Work input_work(const Node& node);
 
+// The shape whose elements the indices of a MaxUnpool of `x` count: what the attributes give. output_shape may be
+// larger.
+Shape unpooled_shape(const Node& node, const Shape& x);
+
+// Where MaxUnpool puts its elements.
+class Unpooling {
+ public:
+  // A Shape error where the inputs do not fit each other.
+  explicit Unpooling(const ReferenceContext& ctx);
+
+  const Dims& output() const { return output_; }
+  // The element of the output that an index means; a Shape error where there is none.
+  int64_t place(int64_t index) const;
+
+ private:
+  const ReferenceContext& ctx_;
+  Dims counted_, output_, strides_;
+  int64_t limit_ = 0;
+  bool is_whole_ = false;  // the output has the size that the indices count
+};
+
 }  // namespace neo

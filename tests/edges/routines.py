@@ -76,6 +76,12 @@ def _pool(op: str, **attrs: Any) -> Callable[[Net], Any]:
     return lambda net: net.node(op, [net.input("NCHW")], **attrs)
 
 
+def _unpooled(net: Net, x: Any) -> Any:
+    window = {"kernel_shape": [2, 3], "strides": [1, 1]}
+    pooled, places = net.node("MaxPool", [x], 2, pin=False, **window)
+    return net.node("MaxUnpool", [pooled, places], **window)
+
+
 def _recurrent(op: str, gates: int, outputs: int = 2, directions: int = 1, **attrs: Any) -> Callable[[Net], Any]:
     def build(net: Net) -> Any:
         d, hidden = str(directions), net.sizes["H"]
@@ -220,6 +226,13 @@ ROUTINES: dict[str, list[Spec]] = {
         Spec(_IMAGE, _conv("OC11")),
         Spec(_IMAGE, _transposed("CO33", pads=_SAME, strides=[2, 2])),
     ],
+    "cpu:float32/large_kernel": [
+        Spec(
+            {"N": 17, "C": 2, "H": 9, "W": 7, "O": 5, "K": 7, "L": 6},
+            lambda net: net.node("Conv", [net.input("NCHW"), net.input("OCKL")], pads=[0, 1, 1, 0]),
+            fixed="HWKLOC",
+        )
+    ],
     "cpu:float32/subpixel_nchwc": [
         Spec(_IMAGE, _transposed("CO44", pads=_SAME, strides=[2, 2])),
         Spec(_IMAGE, _transposed("CO23", strides=[3, 2], output_padding=[2, 1])),
@@ -283,6 +296,7 @@ ROUTINES: dict[str, list[Spec]] = {
         )
         for op in ("MaxPool", "AveragePool", "LpPool")
     ],
+    "cpu/max_unpool": [Spec(_IMAGE, lambda net: _unpooled(net, net.input("NCHW")))],
     "cpu:float32/global_pool_nchwc": [Spec(_IMAGE, _pool("GlobalAveragePool")), Spec(_IMAGE, _pool("GlobalMaxPool"))],
     "cpu:float32/reduce": [
         Spec(_BLOCK, _reduced(1)),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from neo import _native
+from neo.errors import ShapeError
 
 from tests.routines.pinning import TIERS, assert_close, compile_pinned, floats, pick, rejections
 
@@ -213,3 +214,80 @@ def test_sums_in_their_own_dtype(op, dtype, tolerance, tier):
         check_typed(
             pool_graph(op, dims, attrs, dtype=dtype), tier, random.uniform(-1, 1, dims).astype(dtype), tolerance
         )
+
+
+def unpool_graph(dims, pool, unpool, dtype="float32", output=None):
+    """x -> MaxPool -> MaxUnpool "unpool" of its results and places."""
+    graph = _native.Graph()
+    x = graph.add_input("x", dtype, dims)
+    values, places = graph.add_node("MaxPool", [x], ["values", "places"], pool, "pool").outputs
+    operands = [values, places]
+    if output is not None:
+        operands.append(graph.add_constant("output", np.asarray(output, np.int64)))
+    graph.outputs = graph.add_node("MaxUnpool", operands, ["y"], unpool, "unpool").outputs
+    return graph
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("dims", "window"),
+    [
+        ((2, 3, 8, 6), {"kernel_shape": [2, 2], "strides": [2, 2]}),
+        ((2, 3, 8, 6), {"kernel_shape": [3, 2], "strides": [1, 1]}),
+        ((1, 5, 21), {"kernel_shape": [3], "strides": [3]}),
+        ((2, 2, 4, 6, 600), {"kernel_shape": [2, 3, 2], "strides": [2, 3, 2]}),
+    ],
+)
+def test_gradient_of_a_maximum_goes_where_it_came_from(tier, dtype, dims, window):
+    x = np.random.default_rng(0).standard_normal(dims).astype(dtype)
+    for sizes, output in ((dims, None), (dims, dims), ([f"d{i}" for i in range(len(dims))], None)):
+        graph = unpool_graph(sizes, window, window, dtype, output)
+        fixed = sizes is dims
+        pinned = compile_pinned(graph, tier, {"unpool": "cpu/max_unpool"} if fixed else {})
+        for threads in (1, 2):
+            np.testing.assert_array_equal(pinned(x, threads=threads), graph.evaluate([x])[0])
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_unpools_by_any_indices(tier, dtype):
+    graph = _native.Graph()
+    operands = [graph.add_input("x", dtype, [1, 2, 2, 2]), graph.add_input("places", "int64", [1, 2, 2, 2])]
+    operands.append(graph.add_constant("output", np.array([1, 2, 5, 6])))
+    attrs = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    graph.outputs = graph.add_node("MaxUnpool", operands, ["y"], attrs, "unpool").outputs
+    x = np.arange(1, 9, dtype=dtype).reshape(1, 2, 2, 2)
+    places = np.array([0, 31, 17, 17, 3, 8, 12, 30]).reshape(x.shape)
+    pinned = compile_pinned(graph, tier, {"unpool": "cpu/index"})
+    np.testing.assert_array_equal(pinned(x, places), graph.evaluate([x, places])[0])
+    for outside in (-1, 32):
+        with pytest.raises(ShapeError, match=f"an index must lie inside the unpooled tensor. Got {outside}"):
+            pinned(x, np.where(places == 31, outside, places))
+
+
+def test_says_why_not_to_unpool():
+    def why(pool, unpool, output=None):
+        return rejections(unpool_graph((1, 1, 7, 6), pool, unpool, output=output), "scalar", "unpool")["cpu/max_unpool"]
+
+    pairs = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    assert why(pairs, pairs) == "the output has not the size of what was pooled"
+    assert why(pairs, pairs, (1, 1, 7, 6)) == "the output has not the size of what was pooled"
+    assert why({**pairs, "pads": [1, 0, 0, 0]}, pairs) == "a window may have no element"
+    assert why({**pairs, "storage_order": 1}, pairs) == "the indices are not those of a MaxPool"
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint8"])
+def test_places_of_long_rows(tier, dtype):
+    random = np.random.default_rng(3)
+    x = (random.standard_normal((2, 2, 5, 1031)) * 20).astype(dtype)
+    if dtype.startswith("float"):
+        x[0, 0, :, 100:400], x[1, 1, 2, 7] = -np.inf, np.nan
+    for stride in (1, 2, 3):
+        for order in (0, 1):
+            attrs = {"kernel_shape": [2, 3], "strides": [1, stride], "pads": [1, 1, 0, 1], "storage_order": order}
+            graph = pool_graph("MaxPool", x.shape, attrs, dtype=dtype, outputs=("y", "places"))
+            pinned = compile_pinned(graph, tier, {"pool": "cpu/pool"})
+            for found, expected in zip(pinned.module.call([x]), graph.evaluate([x]), strict=True):
+                np.testing.assert_array_equal(found, expected)

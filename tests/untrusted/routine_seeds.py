@@ -59,6 +59,13 @@ _NETWORKS = {
         "y",
         {"w": (32, 3, 3, 3), "v": (32, 1, 3, 3), "u": (16, 32, 1, 1), "t": (32, 16, 1, 1)},
     ),
+    "gradients": _Network(
+        "float[17, 2, 12, 12] x, float[4, 2, 11, 10] v",
+        "w = Conv (x, v) p, i = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x) "
+        "u = MaxUnpool <kernel_shape = [2, 2], strides = [2, 2]> (p, i)",
+        "w, u",
+        {},
+    ),
     "row": _Network(
         "float[1, 640] x", "a = MatMul (x, w) b = Tanh (a) y = MatMul (b, v)", "y", {"w": (640, 500), "v": (500, 7)}
     ),

@@ -8,6 +8,7 @@ namespace neo {
 
 void run_compress(ReferenceContext& ctx);
 void run_gather_elements(ReferenceContext& ctx);
+void run_max_unpool(ReferenceContext& ctx);
 void run_non_max_suppression(ReferenceContext& ctx);
 void run_non_zero(ReferenceContext& ctx);
 void run_reverse_sequence(ReferenceContext& ctx);

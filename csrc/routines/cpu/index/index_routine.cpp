@@ -30,6 +30,10 @@ Reason rejects_elements(const Node& node) {
   return std::nullopt;
 }
 
+Reason rejects_unpool(const Node& node) {
+  return is_index(node.inputs[1]) ? Reason() : "the indices are neither int32 nor int64";
+}
+
 Reason rejects_non_zero(const Node& node) {
   return lane_of(node.inputs[0]->dtype()) ? Reason() : "there is no kernel for its dtype";
 }
@@ -70,6 +74,7 @@ constexpr HostOperator kOperators[] = {
     {"GatherElements", rejects_elements, run_gather_elements, 1},
     {"HammingWindow", rejects_window, run_window, 2},
     {"HannWindow", rejects_window, run_window, 2},
+    {"MaxUnpool", rejects_unpool, run_max_unpool, 1},
     {"NonMaxSuppression", rejects_floats, run_non_max_suppression, 20},
     {"NonZero", rejects_non_zero, run_non_zero, 1},
     {"ReverseSequence", rejects_moved, run_reverse_sequence, 0.5},

@@ -29,10 +29,31 @@ NEO_INLINE int64_t counted_taps(const PoolAxis& a, int64_t output, bool include_
   return count;
 }
 
+// The outputs of a row at which each tap of the width lies on an element, found once for all rows.
+struct TapOutputs {
+  static constexpr int64_t kTaps = 16;  // those of wider windows are found anew
+  const PoolAxis& width;
+  int64_t begin_of[kTaps], end_of[kTaps];
+
+  NEO_INLINE explicit TapOutputs(const PoolAxis& w) : width(w) {
+    for (int64_t tap = 0; tap < w.kernel && tap < kTaps; ++tap) {
+      begin_of[tap] = outputs_before(w, tap, w.pad);
+      end_of[tap] = outputs_before(w, tap, w.pad + w.input);
+    }
+  }
+  NEO_INLINE int64_t begin(int64_t tap) const {
+    return tap < kTaps ? begin_of[tap] : outputs_before(width, tap, width.pad);
+  }
+  NEO_INLINE int64_t end(int64_t tap) const {
+    return tap < kTaps ? end_of[tap] : outputs_before(width, tap, width.pad + width.input);
+  }
+};
+
 // f(x, base, tap) for every tap of the width and every row below the windows of row `task`: elements at x[o * stride],
 // whose place in the plane is base + o * stride, for the outputs o of [begin, end).
 template <class T, class F>
-NEO_INLINE void for_each_tap(const PoolShape& s, const T* plane, int64_t depth, int64_t height, F f) {
+NEO_INLINE void for_each_tap(const PoolShape& s, const TapOutputs& outputs, const T* plane, int64_t depth,
+                             int64_t height, F f) {
   const PoolAxis &d = s.axis[0], &h = s.axis[1], &w = s.axis[2];
   for (int64_t kd = 0; kd < d.kernel; ++kd) {
     if (!has_element(d, depth, kd)) continue;
@@ -42,7 +63,7 @@ NEO_INLINE void for_each_tap(const PoolShape& s, const T* plane, int64_t depth, 
           (depth * d.stride - d.pad + kd * d.dilation) * d.src + (height * h.stride - h.pad + kh * h.dilation) * h.src;
       for (int64_t kw = 0; kw < w.kernel; ++kw) {
         const int64_t base = row - w.pad + kw * w.dilation;
-        f(plane + base, base, outputs_before(w, kw, w.pad), outputs_before(w, kw, w.pad + w.input));
+        f(plane + base, base, outputs.begin(kw), outputs.end(kw));
       }
     }
   }
@@ -76,44 +97,77 @@ NEO_INLINE int64_t in_columns(const PoolShape& s, int64_t place) {
 }
 
 template <class T>
-NEO_INLINE void max_row(const TypedPoolArgs& args, const T* plane, int64_t depth, int64_t height, T* y) {
+NEO_INLINE void max_row(const TypedPoolArgs& args, const TapOutputs& outputs, const T* plane, int64_t depth,
+                        int64_t height, T* y) {
   const PoolAxis& w = args.shape.axis[2];
   for (int64_t o = 0; o < w.output; ++o) y[o] = lowest_of<T>();
-  for_each_tap(args.shape, plane, depth, height, [&](const T* x, int64_t, int64_t begin, int64_t end) NEO_LAMBDA {
-    combine_row(y, x, begin, end, w.stride, [](T best, T v) NEO_LAMBDA { return v > best ? v : best; });
-  });
+  for_each_tap(args.shape, outputs, plane, depth, height,
+               [&](const T* x, int64_t, int64_t begin, int64_t end) NEO_LAMBDA {
+                 combine_row(y, x, begin, end, w.stride, [](T best, T v) NEO_LAMBDA { return v > best ? v : best; });
+               });
 }
 
+// Places within a plane, as wide as the elements where they fit, so that lanes of both go together.
 template <class T>
-NEO_INLINE void max_row_with_places(const TypedPoolArgs& args, int64_t plane, int64_t depth, int64_t height, T* y,
-                                    int64_t* places) {
+struct PlaceOf {
+  using type = int32_t;
+};
+template <>
+struct PlaceOf<double> {
+  using type = int64_t;
+};
+
+// The larger of y[o] and x[o * stride], and its place; an output without a place takes what comes.
+template <class T, class P>
+NEO_INLINE void keep_larger(T* y, P* places, const T* x, P base, int64_t begin, int64_t end, P stride) {
+  for (int64_t o = begin; o < end; ++o) {
+    const T v = x[o * stride];
+    const bool better = (v > y[o]) | (places[o] < 0);
+    y[o] = better ? v : y[o];
+    places[o] = better ? base + (P)o * stride : places[o];
+  }
+}
+
+template <class T, class P>
+NEO_INLINE void max_row_with_places(const TypedPoolArgs& args, const TapOutputs& outputs, int64_t plane, int64_t depth,
+                                    int64_t height, T* y, int64_t* places) {
+  constexpr int64_t kOutputs = 256;  // of a stretch, whose places stay near
   const PoolShape& s = args.shape;
   const PoolAxis& w = s.axis[2];
   const int64_t size = s.axis[0].input * s.axis[1].input * w.input;
-  for (int64_t o = 0; o < w.output; ++o) {
-    y[o] = lowest_of<T>();
-    places[o] = -1;
-  }
-  for_each_tap(s, (const T*)args.src + plane * size, depth, height,
-               [&](const T* x, int64_t base, int64_t begin, int64_t end) NEO_LAMBDA {
-                 for (int64_t o = begin; o < end; ++o) {
-                   const T v = x[o * w.stride];
-                   const bool better = v > y[o] || places[o] < 0;
-                   y[o] = better ? v : y[o];
-                   places[o] = better ? base + o * w.stride : places[o];
-                 }
-               });
-  for (int64_t o = 0; o < w.output; ++o) {
-    if (places[o] >= 0) places[o] = plane * size + (args.column_major ? in_columns(s, places[o]) : places[o]);
+  P near[kOutputs];
+  for (int64_t first = 0; first < w.output; first += kOutputs) {
+    const int64_t last = first + kOutputs < w.output ? first + kOutputs : w.output;
+    T* best = y + first;
+    for (int64_t o = 0; o < last - first; ++o) {
+      best[o] = lowest_of<T>();
+      near[o] = -1;
+    }
+    for_each_tap(s, outputs, (const T*)args.src + plane * size, depth, height,
+                 [&](const T* x, int64_t base, int64_t begin, int64_t end) NEO_LAMBDA {
+                   const int64_t from = begin > first ? begin - first : 0;
+                   const int64_t to = (end < last ? end : last) - first;
+                   const T* row = x + first * w.stride;
+                   const P place = (P)(base + first * w.stride);
+                   if (w.stride == 1) return keep_larger(best, near, row, place, from, to, (P)1);
+                   if (w.stride == 2) return keep_larger(best, near, row, place, from, to, (P)2);
+                   keep_larger(best, near, row, place, from, to, (P)w.stride);
+                 });
+    for (int64_t o = 0; o < last - first; ++o) {
+      const int64_t place = near[o];
+      const bool is_found = place >= 0;
+      places[first + o] = is_found ? plane * size + (args.column_major ? in_columns(s, place) : place) : -1;
+    }
   }
 }
 
 template <class T>
-NEO_INLINE void average_row(const TypedPoolArgs& args, const T* plane, int64_t depth, int64_t height, T* y) {
+NEO_INLINE void average_row(const TypedPoolArgs& args, const TapOutputs& outputs, const T* plane, int64_t depth,
+                            int64_t height, T* y) {
   const PoolShape& s = args.shape;
   const PoolAxis& w = s.axis[2];
   for (int64_t o = 0; o < w.output; ++o) y[o] = (T)0;
-  for_each_tap(s, plane, depth, height, [&](const T* x, int64_t, int64_t begin, int64_t end) NEO_LAMBDA {
+  for_each_tap(s, outputs, plane, depth, height, [&](const T* x, int64_t, int64_t begin, int64_t end) NEO_LAMBDA {
     combine_row(y, x, begin, end, w.stride, [](T sum, T v) NEO_LAMBDA { return sum + v; });
   });
   const int64_t above = counted_taps(s.axis[0], depth, s.include_pad) * counted_taps(s.axis[1], height, s.include_pad);
@@ -137,20 +191,22 @@ NEO_INLINE double root_of(double x) {
 }
 
 template <class T>
-NEO_INLINE void lp_row(const TypedPoolArgs& args, const T* plane, int64_t depth, int64_t height, T* y) {
+NEO_INLINE void lp_row(const TypedPoolArgs& args, const TapOutputs& outputs, const T* plane, int64_t depth,
+                       int64_t height, T* y) {
   const PoolAxis& w = args.shape.axis[2];
   const T p = (T)args.power;
   for (int64_t o = 0; o < w.output; ++o) y[o] = (T)0;
-  for_each_tap(args.shape, plane, depth, height, [&](const T* x, int64_t, int64_t begin, int64_t end) NEO_LAMBDA {
-    if (p == (T)2) {
-      combine_row(y, x, begin, end, w.stride, [](T sum, T v) NEO_LAMBDA { return sum + v * v; });
-    } else if (p == (T)1) {
-      combine_row(y, x, begin, end, w.stride, [](T sum, T v) NEO_LAMBDA { return sum + (v < 0 ? -v : v); });
-    } else {
-      for (int64_t o = begin; o < end; ++o)
-        y[o] += power_of(x[o * w.stride] < 0 ? -x[o * w.stride] : x[o * w.stride], p);
-    }
-  });
+  for_each_tap(
+      args.shape, outputs, plane, depth, height, [&](const T* x, int64_t, int64_t begin, int64_t end) NEO_LAMBDA {
+        if (p == (T)2) {
+          combine_row(y, x, begin, end, w.stride, [](T sum, T v) NEO_LAMBDA { return sum + v * v; });
+        } else if (p == (T)1) {
+          combine_row(y, x, begin, end, w.stride, [](T sum, T v) NEO_LAMBDA { return sum + (v < 0 ? -v : v); });
+        } else {
+          for (int64_t o = begin; o < end; ++o)
+            y[o] += power_of(x[o * w.stride] < 0 ? -x[o * w.stride] : x[o * w.stride], p);
+        }
+      });
   if (p == (T)2) {
     for (int64_t o = 0; o < w.output; ++o) y[o] = root_of(y[o]);
   } else if (p != (T)1) {
@@ -163,18 +219,24 @@ NEO_KERNEL pool_rows(const TypedPoolArgs& args, int64_t begin, int64_t end) {
   const PoolShape& s = args.shape;
   const int64_t heights = s.axis[1].output, depths = s.axis[0].output, columns = s.axis[2].output;
   const int64_t size = s.axis[0].input * s.axis[1].input * s.axis[2].input;
+  const TapOutputs outputs(s.axis[2]);
   for (int64_t task = begin; task < end; ++task) {
     const int64_t height = task % heights, depth = task / heights % depths, plane = task / heights / depths;
     const T* x = (const T*)args.src + plane * size;
     T* y = (T*)args.dst + task * columns;
     if (args.kind == PoolKind::Max) {
       if (args.places) {
-        max_row_with_places(args, plane, depth, height, y, args.places + task * columns);
+        int64_t* places = args.places + task * columns;
+        constexpr int64_t kMaxNarrow = INT32_MAX;
+        size <= kMaxNarrow
+            ? max_row_with_places<T, typename PlaceOf<T>::type>(args, outputs, plane, depth, height, y, places)
+            : max_row_with_places<T, int64_t>(args, outputs, plane, depth, height, y, places);
       } else {
-        max_row(args, x, depth, height, y);
+        max_row(args, outputs, x, depth, height, y);
       }
     } else if constexpr ((T)0.5 != (T)0) {
-      args.kind == PoolKind::Average ? average_row(args, x, depth, height, y) : lp_row(args, x, depth, height, y);
+      args.kind == PoolKind::Average ? average_row(args, outputs, x, depth, height, y)
+                                     : lp_row(args, outputs, x, depth, height, y);
     }
   }
 }
