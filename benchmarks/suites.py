@@ -11,7 +11,16 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from benchmarks.models import branches, decoders, encoders, networks, quantized, small_networks, tables
+from benchmarks.models import (
+    branches,
+    decoders,
+    encoders,
+    networks,
+    quantized,
+    small_networks,
+    tables,
+    training,
+)
 
 Feeds = dict[str, np.ndarray]
 
@@ -140,6 +149,14 @@ def _branches() -> list[Entry]:
     return [made(graph.name, graph.model, random_feeds) for graph in branches.BRANCHES]
 
 
+def _training() -> list[Entry]:
+    def entry(iteration: training.Training) -> Entry:
+        made_once = functools.cache(iteration.make)
+        return made(iteration.name, lambda: made_once()[0], lambda _: made_once()[1])
+
+    return [entry(iteration) for iteration in training.TRAINING]
+
+
 SUITES: dict[str, tuple[str, Callable[[], list[Entry]]]] = {
     "networks": (
         "Convolutional networks, batch 1, random weights",
@@ -160,6 +177,7 @@ SUITES: dict[str, tuple[str, Callable[[], list[Entry]]]] = {
     "small": ("Small networks of ten kinds that image zoos lack, random weights", _small),
     "forests": ("Ensembles of trees, 1, 10 and 1,000 rows", _forests),
     "branches": ("Graphs whose steps may run beside each other, random weights", _branches),
+    "training": ("Training iterations: weights in, loss and gradients out", _training),
     "microseconds": (
         "Networks of microseconds, whole calls from Python",
         lambda: [entry for entry in _zoo() if entry.name in ("kws-dscnn", "micro-kws", "resnet8")],

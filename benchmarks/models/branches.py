@@ -13,7 +13,11 @@ import onnx
 
 from benchmarks.models.builder import Builder, Shape
 
-__all__ = ["BRANCHES", "Branches"]
+__all__ = ["BRANCHES", "Branches", "Gate", "googlenet", "lstm_stack", "pathnet", "split_steps"]
+
+
+#: Adds what lies between a step's new state and the old one: of layer, step, new state and old one or None.
+Gate = Callable[[int, int, str, str | None], str]
 
 
 @dataclass(frozen=True)
@@ -25,12 +29,20 @@ class Branches:
     model: Callable[[], onnx.ModelProto]
 
 
-def _lstm_stack(layers: int, steps: int, width: int, batch: int) -> onnx.ModelProto:
-    """Steps of four layers: each waits for the step before it and for the layer below."""
-    b = Builder(1)
+def split_steps(b: Builder, x: str, steps: int) -> list[str]:
+    """Add the parts of ``x`` along its first axis, without that axis."""
     sizes = b.constant([1] * steps, np.int64)
-    rows = [b.add("Squeeze", row, b.constant([0], np.int64)) for row in b.add_all("Split", ["x", sizes], steps, axis=0)]
-    for _ in range(layers):
+    return [b.add("Squeeze", row, b.constant([0], np.int64)) for row in b.add_all("Split", [x, sizes], steps, axis=0)]
+
+
+def lstm_stack(b: Builder, x: str, layers: int, steps: int, width: int, gate: Gate | None = None) -> str:
+    """Add unrolled layers over ``x`` (steps, batch, width), and return the last step's (batch, width).
+
+    Each step waits for the step before it and for the layer below. ``gate(layer, t, new, old)`` adds what lies between a
+    step's new state and the old one, which is None at the first step.
+    """
+    rows = split_steps(b, x, steps)
+    for layer in range(layers):
         weight, recurrent, bias = b.weight(width, 4 * width), b.weight(width, 4 * width), b.weight(4 * width)
         hidden = cell = None
         for t in range(steps):
@@ -40,10 +52,17 @@ def _lstm_stack(layers: int, steps: int, width: int, batch: int) -> onnx.ModelPr
             parts = b.add_all("Split", [gates, b.constant([width] * 4, np.int64)], 4, axis=1)
             into, forget, out = (b.add("Sigmoid", part) for part in parts[:3])
             fresh = b.add("Mul", into, b.add("Tanh", parts[3]))
-            cell = fresh if cell is None else b.add("Add", fresh, b.add("Mul", forget, cell))
-            hidden = b.add("Mul", out, b.add("Tanh", cell))
+            new_cell = fresh if cell is None else b.add("Add", fresh, b.add("Mul", forget, cell))
+            new_hidden = b.add("Mul", out, b.add("Tanh", new_cell))
+            cell = gate(layer, t, new_cell, cell) if gate else new_cell
+            hidden = gate(layer, t, new_hidden, hidden) if gate else new_hidden
             rows[t] = hidden
-    return b.model({"x": (steps, batch, width)}, [rows[-1]])
+    return rows[-1]
+
+
+def _lstm_stack(layers: int, steps: int, width: int, batch: int) -> onnx.ModelProto:
+    b = Builder(1)
+    return b.model({"x": (steps, batch, width)}, [lstm_stack(b, "x", layers, steps, width)])
 
 
 def _conv(b: Builder, x: str, inputs: int, outputs: int, kernel: int, stride: int = 1) -> str:
@@ -51,16 +70,20 @@ def _conv(b: Builder, x: str, inputs: int, outputs: int, kernel: int, stride: in
     return b.add("Relu", b.add("Conv", x, b.weight(outputs, inputs, kernel, kernel), pads=pads, strides=[stride] * 2))
 
 
-def _pathnet(size: int, width: int, batch: int) -> onnx.ModelProto:
-    """Three layers of six modules, whose results are summed."""
-    b = Builder(2)
-    x, channels = "x", 3
+def pathnet(b: Builder, x: str, width: int) -> str:
+    """Add three layers of six modules, whose results are summed, over images of three channels."""
+    channels = 3
     for _ in range(3):
         modules = [
             b.add("MaxPool", _conv(b, x, channels, width, 3), kernel_shape=[2, 2], strides=[2, 2]) for _ in range(6)
         ]
         x, channels = b.add("Sum", *modules), width
-    return b.model({"x": (batch, 3, size, size)}, [x])
+    return x
+
+
+def _pathnet(size: int, width: int, batch: int) -> onnx.ModelProto:
+    b = Builder(2)
+    return b.model({"x": (batch, 3, size, size)}, [pathnet(b, "x", width)])
 
 
 # Of each block of GoogLeNet: 1x1; 3x3 after 1x1; 5x5 after 1x1; 1x1 after a pool. Szegedy et al. (2014), table 1.
@@ -77,14 +100,17 @@ _INCEPTION = [
 ]
 
 
-def _googlenet(size: int, width: int, batch: int) -> onnx.ModelProto:
-    b = Builder(3)
+def googlenet(b: Builder, x: str, width: int, normalizes: bool = False) -> str:
+    """Add GoogLeNet with ``width`` times its channels up to the average over space; its LRN only on request."""
 
     def pool(x: str, stride: int) -> str:
         return b.add("MaxPool", x, kernel_shape=[3, 3], strides=[stride] * 2, pads=[1] * 4)
 
-    x = pool(_conv(b, "x", 3, 64 * width, 7, 2), 2)
-    x = pool(_conv(b, _conv(b, x, 64 * width, 64 * width, 1), 64 * width, 192 * width, 3), 2)
+    def norm(x: str) -> str:
+        return b.add("LRN", x, size=5) if normalizes else x
+
+    x = norm(pool(_conv(b, x, 3, 64 * width, 7, 2), 2))
+    x = pool(norm(_conv(b, _conv(b, x, 64 * width, 64 * width, 1), 64 * width, 192 * width, 3)), 2)
     channels = 192 * width
     for number, block in enumerate(_INCEPTION):
         if number in (2, 7):
@@ -99,7 +125,12 @@ def _googlenet(size: int, width: int, batch: int) -> onnx.ModelProto:
             axis=1,
         )
         channels = one + three + five + pooled
-    return b.model({"x": (batch, 3, size, size)}, [b.add("GlobalAveragePool", x)])
+    return b.add("GlobalAveragePool", x)
+
+
+def _googlenet(size: int, width: int, batch: int) -> onnx.ModelProto:
+    b = Builder(3)
+    return b.model({"x": (batch, 3, size, size)}, [googlenet(b, "x", width)])
 
 
 def _pyramid(size: int, width: int, batch: int) -> onnx.ModelProto:
