@@ -150,6 +150,7 @@ Value* Graph::find_value(std::string_view value_name) const {
 
 Graph::Users Graph::users() const {
   Users result;
+  result.reserve(values_.size());
   for (const auto& node : nodes_) {
     for (size_t i = 0; i < node->inputs.size(); ++i) {
       if (node->inputs[i]) result[node->inputs[i]].emplace_back(node.get(), static_cast<int>(i));

@@ -94,18 +94,21 @@ void Rewriter::replace(Value* from, Value* to) {
   // The readers before it have used the type.
   if (made_.count(to) > 0 && to->dtype() == from->dtype() && from->shape().has_rank()) to->type.shape = from->shape();
   const std::string name = from->name;
-  if (graph_.is_output(from)) {
-    graph_.replace_uses(from, to);
-    users_ = graph_.users();
-    for (auto& [value, reads] : users_) std::erase_if(reads, [&](const auto& read) { return is_retired(read.first); });
-  } else {
-    auto& reads = users_[to];
-    for (const auto& [node, index] : users_[from]) {
+  auto& reads = users_[to];
+  if (const auto it = users_.find(from); it != users_.end()) {
+    for (const auto& [node, index] : it->second) {
       node->inputs[static_cast<size_t>(index)] = to;
       reads.emplace_back(node, index);
     }
-    users_.erase(from);
-    if (made_.count(to) > 0) graph_.rename(to, name);
+    users_.erase(it);
+  }
+  if (graph_.is_output(from)) {
+    const size_t nodes = graph_.nodes().size();
+    graph_.replace_uses(from, to);
+    // An output that `to` cannot be named after is a copy of it.
+    if (graph_.nodes().size() > nodes) reads.emplace_back(graph_.nodes().back().get(), 0);
+  } else if (made_.count(to) > 0) {
+    graph_.rename(to, name);
   }
   made_.erase(to);
   if (to->name == name) wanted_.erase(to);
