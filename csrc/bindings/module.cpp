@@ -277,6 +277,20 @@ void bind_module(py::module_& m) {
           "(microseconds of a call, what no schedule stays below) of executors, by the steps' estimates, which were "
           "made for a team of `estimated_at`")
       .def(
+          "simulated_makespan",
+          [](const Module& module, int executors, const std::vector<double>& times_us, bool first_in_first_out) {
+            size_t items = 0;
+            for (const Region& region : module.plan().root->regions) items += region.items.size();
+            NEO_CHECK(times_us.size() == items && executors >= 1, Model, "executors",
+                      "there must be a time for each step of the outermost block. Got ", times_us.size(), ", expected ",
+                      items);
+            const ReadyOrder order = first_in_first_out ? ReadyOrder::FirstInFirstOut : ReadyOrder::CriticalPathFirst;
+            const Makespan found = simulate(module.plan(), executors, times_us, order);
+            return py::make_tuple(found.time_us, found.bound_us);
+          },
+          py::arg("executors"), py::arg("times_us"), py::arg("first_in_first_out") = false,
+          "(microseconds of a call, what no schedule stays below) by the times of the steps of depth 0")
+      .def(
           "call_shuffled",
           [](Module& module, const py::list& inputs, uint64_t seed) {
             return call(module, inputs, nullptr, nullptr, nullptr, py::none(), seed);

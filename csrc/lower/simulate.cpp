@@ -1,6 +1,7 @@
 #include "lower/simulate.h"
 
 #include <algorithm>
+#include <numeric>
 #include <queue>
 #include <utility>
 
@@ -21,13 +22,18 @@ double time_on(const Block& block, int threads, int estimated_at) {
   return sum;
 }
 
-// List scheduling: whenever an executor is free, the waiting item with the longest way to the end starts.
-double schedule_region(const Dependencies& order, const std::vector<double>& times, int executors) {
-  const std::vector<double> levels = levels_of(order, times);
+// List scheduling: whenever an executor is free, the waiting item that is first in `ready_order` starts.
+double schedule_region(const Dependencies& order, std::span<const double> times, int executors,
+                       ReadyOrder ready_order) {
+  std::vector<double> levels = levels_of(order, {times.begin(), times.end()});
+  double came = 0;  // items that became ready
   std::vector<int32_t> waits = order.waits;
   using Ready = std::pair<double, uint32_t>;
   std::priority_queue<Ready> ready, callers;
-  const auto add = [&](uint32_t item) { (order.needs_caller[item] ? callers : ready).push({levels[item], item}); };
+  const auto add = [&](uint32_t item) {
+    if (ready_order == ReadyOrder::FirstInFirstOut) levels[item] = -(came++);
+    (order.needs_caller[item] ? callers : ready).push({levels[item], item});
+  };
   for (uint32_t i = 0; i < waits.size(); ++i) {
     if (waits[i] == 0) add(i);
   }
@@ -85,23 +91,28 @@ double time_on(const Item& item, int threads, int estimated_at) {
   return std::max(item.alone_us - shared + shared / threads, 0.0);
 }
 
-Makespan simulate(const Plan& plan, const Configuration& configuration, int estimated_at) {
+Makespan simulate(const Plan& plan, int executors, std::span<const double> times_us, ReadyOrder ready_order) {
   Makespan all;
   for (const Region& region : plan.root->regions) {
-    std::vector<double> times;
-    double work = 0;
-    for (const Item& item : region.items) {
-      times.push_back(time_on(item, configuration.threads, estimated_at));
-      work += times.back();
-    }
+    const std::span<const double> times = times_us.first(region.items.size());
+    times_us = times_us.subspan(times.size());
+    const double work = std::accumulate(times.begin(), times.end(), 0.0);
     const Dependencies& order = region.dependencies;
-    const std::vector<double> levels = levels_of(order, times);
+    const std::vector<double> levels = levels_of(order, {times.begin(), times.end()});
     const double critical = levels.empty() ? 0 : *std::max_element(levels.begin(), levels.end());
-    all.bound_us += std::max(critical, work / configuration.executors);
-    const bool is_sequential = configuration.executors == 1 || !has_branches(order);
-    all.time_us += is_sequential ? work : std::min(work, schedule_region(order, times, configuration.executors));
+    all.bound_us += std::max(critical, work / executors);
+    const bool is_sequential = executors == 1 || !has_branches(order);
+    all.time_us += is_sequential ? work : std::min(work, schedule_region(order, times, executors, ready_order));
   }
   return all;
+}
+
+Makespan simulate(const Plan& plan, const Configuration& configuration, int estimated_at) {
+  std::vector<double> times;
+  for (const Region& region : plan.root->regions) {
+    for (const Item& item : region.items) times.push_back(time_on(item, configuration.threads, estimated_at));
+  }
+  return simulate(plan, configuration.executors, times, ReadyOrder::CriticalPathFirst);
 }
 
 }  // namespace neo
