@@ -94,6 +94,49 @@ NEO_INLINE int64_t item_of(Type type) {
   return type == Type::Int32 ? 4 : type == Type::UInt16 || type == Type::Int16 ? 2 : 1;
 }
 
+// A vector of codes of a byte or two.
+template <Type kType>
+NEO_INLINE I32 load_vector(const void* at) {
+  if constexpr (kType == Type::UInt8) return load_u8((const uint8_t*)at);
+  if constexpr (kType == Type::Int8) return load_i8((const int8_t*)at);
+  const I32 words = load_u16((const uint16_t*)at);
+  return kType == Type::Int16 ? shift_right<16>(shift_left<16>(words)) : words;
+}
+
+template <Type kType>
+NEO_INLINE void store_vector(void* at, I32 x) {
+  if constexpr (kType == Type::UInt8) {
+    store_u8((uint8_t*)at, x);
+  } else if constexpr (kType == Type::Int8) {
+    store_i8((int8_t*)at, x);
+  } else {
+    store_u16((uint16_t*)at, x);
+  }
+}
+
+// Calls with the type of whole codes of a byte or two that have one scale; false for any other codes.
+template <class Call>
+NEO_INLINE bool with_type(const CodesLinear& f, const Call& call) {
+  if (f.mask || f.scales) return false;
+  switch (f.type) {
+    case Type::UInt8:
+      call.template operator()<Type::UInt8>();
+      return true;
+    case Type::Int8:
+      call.template operator()<Type::Int8>();
+      return true;
+    case Type::UInt16:
+      call.template operator()<Type::UInt16>();
+      return true;
+    case Type::Int16:
+      call.template operator()<Type::Int16>();
+      return true;
+    case Type::Int32:
+      break;
+  }
+  return false;
+}
+
 // Elements [i, i + n) of codes, at most a vector; missing lanes are 0.
 NEO_INLINE I32 load_some(const CodesLinear& f, const void* codes, int64_t i, int64_t n) {
   const int64_t item = item_of(f.type);
@@ -110,13 +153,13 @@ NEO_INLINE I32 load_some(const CodesLinear& f, const void* codes, int64_t i, int
   }
   switch (f.type) {
     case Type::UInt8:
-      return load_u8((const uint8_t*)at);
+      return load_vector<Type::UInt8>(at);
     case Type::Int8:
-      return load_i8((const int8_t*)at);
+      return load_vector<Type::Int8>(at);
     case Type::UInt16:
-      return load_u16((const uint16_t*)at);
+      return load_vector<Type::UInt16>(at);
     case Type::Int16:
-      return shift_right<16>(shift_left<16>(load_u16((const uint16_t*)at)));
+      return load_vector<Type::Int16>(at);
     case Type::Int32:
       break;
   }
@@ -150,19 +193,42 @@ NEO_INLINE Grid grid_at(const CodesLinear& f, int64_t i, int64_t n) {
           f.zeros ? load_some(f, f.zeros, i, n) : broadcast_i32(0)};
 }
 
+// The code of a number of steps, from its zero point on; 0 of a NaN.
+NEO_INLINE I32 rounded(F32 steps, F32 lo, F32 hi) {
+  return round_to_i32(select(is_nan(steps), zero(), min(hi, max(lo, steps))));
+}
+
 void quantize(const CodesLinear& f, const float* x, void* y, int64_t count) {
-  for (int64_t i = 0; i < count; i += kLanes) {
+  int64_t i = 0;
+  with_type(
+      f, [&]<Type kType>() __attribute__((always_inline)) {
+        const F32 scale = broadcast(f.scale), lo = broadcast((float)(f.lo - f.zero)),
+                  hi = broadcast((float)(f.hi - f.zero));
+        const I32 zero_point = broadcast_i32(f.zero);
+        for (; i + kLanes <= count; i += kLanes)
+          store_vector<kType>((char*)y + i * item_of(kType), rounded(load(x + i) / scale, lo, hi) + zero_point);
+      });
+  for (; i < count; i += kLanes) {
     const int64_t n = smaller(kLanes, count - i);
     const Grid g = grid_at(f, i, n);
     const F32 steps = (n < kLanes ? load_n(x + i, n) : load(x + i)) / g.scale;
     const F32 lo = to_f32(broadcast_i32(f.lo) - g.zero), hi = to_f32(broadcast_i32(f.hi) - g.zero);
-    const F32 inside = min(hi, max(lo, steps));
-    store_some(f, y, i, n, round_to_i32(select(is_nan(steps), zero(), inside)) + g.zero);
+    store_some(f, y, i, n, rounded(steps, lo, hi) + g.zero);
   }
 }
 
 void dequantize(const CodesLinear& f, const void* x, float* y, int64_t count) {
-  for (int64_t i = 0; i < count; i += kLanes) {
+  int64_t i = 0;
+  with_type(
+      f, [&]<Type kType>() __attribute__((always_inline)) {
+        const F32 scale = broadcast(f.scale);
+        const I32 zero_point = broadcast_i32(f.zero);
+        for (; i + kLanes <= count; i += kLanes) {
+          const I32 codes = load_vector<kType>((const char*)x + i * item_of(kType));
+          store(y + i, to_f32(codes - zero_point) * scale);
+        }
+      });
+  for (; i < count; i += kLanes) {
     const int64_t n = smaller(kLanes, count - i);
     const Grid g = grid_at(f, i, n);
     const F32 numbers = to_f32(load_some(f, x, i, n) - g.zero) * g.scale;

@@ -38,17 +38,18 @@ struct CodesDepthwiseKernels {
   void (*row)(const CodesDepthwiseRow&);
 };
 
+// `shifts`: weights in words of bytes are less than they should be, by DotResult's shift.
 namespace scalar {
-const CodesDepthwiseKernels& codes_depthwise_kernels(bool bytes);
+const CodesDepthwiseKernels& codes_depthwise_kernels(bool bytes, bool shifts);
 }
 namespace avx2 {
-const CodesDepthwiseKernels& codes_depthwise_kernels(bool bytes);
+const CodesDepthwiseKernels& codes_depthwise_kernels(bool bytes, bool shifts);
 }
 namespace avx512 {
-const CodesDepthwiseKernels& codes_depthwise_kernels(bool bytes);
+const CodesDepthwiseKernels& codes_depthwise_kernels(bool bytes, bool shifts);
 }
 namespace neon {
-const CodesDepthwiseKernels& codes_depthwise_kernels(bool bytes);
+const CodesDepthwiseKernels& codes_depthwise_kernels(bool bytes, bool shifts);
 }
 
 }  // namespace neo

@@ -28,25 +28,34 @@ void fill_block(const DotFill& f) {
   for (int64_t p = f.end; p < f.columns; ++p) put(p, zero_point);
 }
 
-// Sums of R pixels.
-template <bool kBytes, int R>
+// Sums of R pixels. Of weights that are less than they should be the bytes are summed as well, and count by the shift.
+template <bool kBytes, bool kShifts, int R>
 NEO_INLINE void sum_pixels(const CodesDepthwiseRow& d, const uint8_t* src, int32_t* sums) {
   const I32 init = load_i32(d.result->init + d.column);
   if constexpr (kBytes) {
-    I32 acc[R];
+    I32 acc[R], bytes[R];
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) acc[r] = init;
+    for (int r = 0; r < R; ++r) {
+      acc[r] = init;
+      bytes[r] = broadcast_i32(0);
+    }
     const auto* weight = (const int32_t*)d.weight;
     for (int64_t i = 0; i < d.kh; ++i) {
       for (int64_t j = 0; j < d.kw; j += kColumns, weight += kLanes) {
         const uint8_t* at = src + i * d.tap_row + j * d.tap_column;
-        const I32 w = load_i32(weight);
+        const int64_t missing = d.kw - j < kColumns ? kColumns - (d.kw - j) : 0;
+        const I32 w = load_i32(weight), ones = broadcast_i32((int32_t)(0x01010101u >> (8 * missing)));
 #pragma GCC unroll 8
-        for (int r = 0; r < R; ++r) dot_bytes(acc[r], load_columns(at + r * d.src_pixel), w);
+        for (int r = 0; r < R; ++r) {
+          const I32 x = load_columns(at + r * d.src_pixel);
+          dot_bytes(acc[r], x, w);
+          if constexpr (kShifts) dot_bytes(bytes[r], x, ones);
+        }
       }
     }
+    const I32 shift = kShifts ? load_i32(d.result->shift + d.column) : broadcast_i32(0);
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) store_i32(sums + r * kLanes, acc[r]);
+    for (int r = 0; r < R; ++r) store_i32(sums + r * kLanes, kShifts ? acc[r] + bytes[r] * shift : acc[r]);
   } else {
     F32 acc[R];
 #pragma GCC unroll 8
@@ -65,16 +74,16 @@ NEO_INLINE void sum_pixels(const CodesDepthwiseRow& d, const uint8_t* src, int32
   }
 }
 
-template <bool kBytes>
+template <bool kBytes, bool kShifts>
 void depthwise_row(const CodesDepthwiseRow& d) {
   alignas(64) int32_t sums[kRows * kLanes];
   for (int64_t p = 0; p < d.pixels; p += kRows) {
     const int64_t count = d.pixels - p < kRows ? d.pixels - p : kRows;
     const uint8_t* src = d.src + p * d.src_pixel;
     if (count == kRows) {
-      sum_pixels<kBytes, kRows>(d, src, sums);
+      sum_pixels<kBytes, kShifts, kRows>(d, src, sums);
     } else {
-      for (int64_t r = 0; r < count; ++r) sum_pixels<kBytes, 1>(d, src + r * d.src_pixel, sums + r * kLanes);
+      for (int64_t r = 0; r < count; ++r) sum_pixels<kBytes, kShifts, 1>(d, src + r * d.src_pixel, sums + r * kLanes);
     }
     const int64_t at = p * d.dst_pixel;
     store_rows(sums, kLanes, count, *d.result, d.column, kLanes, d.dst, at, d.dst_pixel,
@@ -82,17 +91,17 @@ void depthwise_row(const CodesDepthwiseRow& d) {
   }
 }
 
-template <bool kBytes>
+template <bool kBytes, bool kShifts>
 constexpr CodesDepthwiseKernels kDepthwiseKernels = {kLanes, kBytes, kLanes*(kBytes ? 1 : 4), &fill_block<kBytes>,
-                                                     &depthwise_row<kBytes>};
+                                                     &depthwise_row<kBytes, kShifts>};
 
 }  // namespace
 
-const CodesDepthwiseKernels& codes_depthwise_kernels(bool bytes) {
+const CodesDepthwiseKernels& codes_depthwise_kernels(bool bytes, bool shifts) {
   if constexpr (kHasDotBytes) {
-    if (bytes) return kDepthwiseKernels<true>;
+    if (bytes) return shifts ? kDepthwiseKernels<true, true> : kDepthwiseKernels<true, false>;
   }
-  return kDepthwiseKernels<false>;
+  return kDepthwiseKernels<false, false>;
 }
 
 }  // namespace neo::NEO_ISA

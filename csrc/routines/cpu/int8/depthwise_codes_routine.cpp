@@ -18,9 +18,23 @@ namespace {
 constexpr int64_t kSlack = 256;  // behind the last pixel of a buffer: words are of four pixels
 constexpr int64_t kColumnsOfWord = 4;
 
-const CodesDepthwiseKernels& kernels_of(bool bytes, const Target& target) {
-  return NEO_PICK_TIER(target.isa, codes_depthwise_kernels)(bytes);
-}
+// As a schedule has them: what a word is of, and whether the weights in it are less than they should be.
+struct CodesDepthwiseWords {
+  int64_t codes = kWordCodes;
+  bool shifts = false;
+
+  static CodesDepthwiseWords of(const Schedule& schedule) {
+    return {value_of(schedule, "codes"), value_of(schedule, "row_sums") != 0};
+  }
+  Schedule schedule() const {
+    Schedule schedule{{"codes", codes}};
+    if (shifts) schedule["row_sums"] = 1;
+    return schedule;
+  }
+  const CodesDepthwiseKernels& kernels(const Target& target) const {
+    return NEO_PICK_TIER(target.isa, codes_depthwise_kernels)(codes == kByteCodes, shifts);
+  }
+};
 
 struct CodesDepthwisePlan {
   ConvShape shape;
@@ -66,9 +80,9 @@ struct CodesDepthwiseCall {
 
 class DepthwiseCodesStep final : public KernelStep {
  public:
-  DepthwiseCodesStep(Int8Problem problem, const Candidate& candidate, bool bytes, const Target& target,
+  DepthwiseCodesStep(Int8Problem problem, const Candidate& candidate, CodesDepthwiseWords kind, const Target& target,
                      PackedStore& packed)
-      : problem_(std::move(problem)), threads_(target.threads), kernels_(kernels_of(bytes, target)) {
+      : problem_(std::move(problem)), threads_(target.threads), shifts_(kind.shifts), kernels_(kind.kernels(target)) {
     const Int8Product& p = problem_.product;
     x_ = argument_of(candidate, p.x);
     residual_ = argument_of(candidate, p.residual);
@@ -131,8 +145,9 @@ class DepthwiseCodesStep final : public KernelStep {
           for (int64_t lane = 0; lane < kernels_.lanes; ++lane) {
             const int64_t c = block * kernels_.lanes + lane;
             uint32_t word = 0;
+            const int32_t shift = shifts_ && c < s.oc ? weights.shift(c) : 0;
             for (int64_t k = 0; kernels_.bytes && k < kColumnsOfWord && j + k < s.kw && c < s.oc; ++k)
-              word |= (static_cast<uint32_t>(weights.at(c, i * s.kw + j + k)) & 0xffu) << (8 * k);
+              word |= (static_cast<uint32_t>(weights.at(c, i * s.kw + j + k) - shift) & 0xffu) << (8 * k);
             const float number = !kernels_.bytes && c < s.oc ? static_cast<float>(weights.at(c, i * s.kw + j)) : 0.0f;
             *to++ = kernels_.bytes ? static_cast<int32_t>(word) : std::bit_cast<int32_t>(number);
           }
@@ -193,6 +208,7 @@ class DepthwiseCodesStep final : public KernelStep {
 
   Int8Problem problem_;
   int threads_;
+  bool shifts_;
   const CodesDepthwiseKernels& kernels_;
   Int8Problem::RunTimeGrid grid_;
   int x_ = -1, residual_ = -1, y_ = 0;
@@ -222,12 +238,12 @@ class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine> {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Int8Problem problem = *Int8Problem::read(workload, nullptr);
     std::vector<Candidate> all;
-    for (const int64_t codes : codes_of(problem, target)) {
-      const CodesDepthwiseKernels& kernels = kernels_of(codes == kByteCodes, target);
+    for (const CodesDepthwiseWords& kind : kinds_of(problem, target)) {
+      const CodesDepthwiseKernels& kernels = kind.kernels(target);
       Candidate c = problem.candidate(workload, true, true, target);
-      c.schedule = {{"codes", codes}};
+      c.schedule = kind.schedule();
       const CodesDepthwisePlan plan = plan_codes_depthwise(problem.hint(), kernels);
-      c.cost.time_us = estimate_us(problem, plan, kernels, target);
+      c.cost.time_us = estimate_us(problem, plan, kernels, kind.shifts, target);
       c.cost.packed_bytes = 4 * DepthwiseCodesStep::packed_words(plan, kernels);
       all.push_back(std::move(c));
     }
@@ -235,35 +251,40 @@ class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine> {
   }
 
   Space space(const Workload& workload, const Target& target) const override {
-    return Space({{"codes", codes_of(*Int8Problem::read(workload, nullptr), target)}});
+    Space::Parameter codes{"codes", {}}, row_sums{"row_sums", {}};
+    for (const CodesDepthwiseWords& kind : kinds_of(*Int8Problem::read(workload, nullptr), target)) {
+      codes.values = {kind.codes};
+      row_sums.values.push_back(kind.shifts ? 1 : 0);
+    }
+    return Space({codes, row_sums});
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
                                          PackedStore& packed) {
-    const bool bytes = value_of(candidate.schedule, "codes") == kByteCodes;
-    return std::make_unique<DepthwiseCodesStep>(*Int8Problem::read(*candidate.workload, nullptr), candidate, bytes,
-                                                target, packed);
+    return std::make_unique<DepthwiseCodesStep>(*Int8Problem::read(*candidate.workload, nullptr), candidate,
+                                                CodesDepthwiseWords::of(candidate.schedule), target, packed);
   }
 
  private:
   // Words are of neighbouring columns.
-  static std::vector<int64_t> codes_of(const Int8Problem& problem, const Target& target) {
-    if (problem.geometry.window.dilations.back() != 1 || !has_dot_bytes(target)) return {kWordCodes};
-    std::vector<int64_t> codes;
-    for (const bool bytes : may_be_bytes(problem)) codes.push_back(bytes ? kByteCodes : kWordCodes);
-    return codes;
+  static std::vector<CodesDepthwiseWords> kinds_of(const Int8Problem& problem, const Target& target) {
+    if (problem.geometry.window.dilations.back() != 1 || !has_dot_bytes(target)) return {CodesDepthwiseWords{}};
+    std::vector<CodesDepthwiseWords> kinds;
+    for (const bool bytes : may_be_bytes(problem)) kinds.push_back({kByteCodes, !bytes});
+    return kinds;
   }
 
   static double estimate_us(const Int8Problem& problem, const CodesDepthwisePlan& plan,
-                            const CodesDepthwiseKernels& kernels, const Target& target) {
+                            const CodesDepthwiseKernels& kernels, bool shifts, const Target& target) {
     // Cycles of a vector, which is brought into the buffer, multiplied and stored.
     constexpr double kCopyCycles = 1, kFillCycles = 4, kResultCycles = 9, kResidualCycles = 14, kWordCycles = 2,
-                     kNumberCycles = 1.1;
+                     kShiftCycles = 1, kNumberCycles = 1.1;
     const ConvShape& s = plan.shape;
     const double vectors = static_cast<double>(s.n * plan.blocks * s.oh * s.ow);
     const double filled = static_cast<double>(plan.tasks * plan.buffer_rows * plan.buffer_columns);
     const double result = kResultCycles + (problem.product.residual || problem.product.addend ? kResidualCycles : 0);
-    const double items = static_cast<double>(plan.weight_items) * (kernels.bytes ? kWordCycles : kNumberCycles);
+    const double word = kWordCycles + (shifts ? kShiftCycles : 0);
+    const double items = static_cast<double>(plan.weight_items) * (kernels.bytes ? word : kNumberCycles);
     UnfittedLoad load;
     load.arithmetic_us = cycles_us(
         core_cycles(target) * (filled * (kernels.bytes ? kCopyCycles : kFillCycles) + vectors * (items + result)),

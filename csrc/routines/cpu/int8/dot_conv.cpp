@@ -66,7 +66,8 @@ class BufferRows {
     }
   }
 
-  // Behind the buffer's pixels: the sum of the bytes that each of the rows by columns output pixels reads.
+  // Behind the buffer's pixels and their sums: the sum of the bytes that each of the rows by columns output pixels
+  // reads.
   int32_t* sums() const {
     const int64_t pixels = plan_.buffer_rows * plan_.buffer_columns;
     return reinterpret_cast<int32_t*>(buffer_ + pixels * plan_.pixel_bytes() + kVectorSlack) + pixels;
@@ -83,14 +84,16 @@ class BufferRows {
       kernels_.sum_pixels(buffer_ + i * line * pixel_bytes, pixel_bytes, filled_columns, s.group_ic(),
                           pixel_sums + i * line);
     }
-    for (int64_t i = 0; i < rows; ++i) {
-      for (int64_t j = 0; j < columns; ++j) {
-        const int32_t* window = pixel_sums + i * plan_.row_step * line + j * plan_.column_step;
-        int32_t sum = 0;
-        for (int64_t kh = 0; kh < s.kh; ++kh) {
-          for (int64_t kw = 0; kw < s.kw; ++kw) sum += window[kh * s.dilation_h * line + kw * s.dilation_w];
-        }
-        out[i * plan_.columns + j] = sum;
+    int32_t* column_sums = out + plan_.rows * plan_.columns;
+    int32_t* window_sums = column_sums + line;
+    const int64_t windows = (columns - 1) * plan_.column_step + 1;
+    for (int64_t i = 0; i < rows; ++i, out += plan_.columns) {
+      kernels_.sum_taps(pixel_sums + i * plan_.row_step * line, s.dilation_h * line, s.kh, filled_columns, column_sums);
+      if (plan_.column_step == 1) {
+        kernels_.sum_taps(column_sums, s.dilation_w, s.kw, columns, out);
+      } else {
+        kernels_.sum_taps(column_sums, s.dilation_w, s.kw, windows, window_sums);
+        for (int64_t j = 0; j < columns; ++j) out[j] = window_sums[j * plan_.column_step];
       }
     }
   }
@@ -107,7 +110,7 @@ class BufferRows {
 int64_t DotPlan::buffer_bytes() const {
   if (in_place) return 0;
   const int64_t pixels = buffer_rows * buffer_columns;
-  const int64_t sums = schedule.row_sums ? 4 * (pixels + rows * columns) : 0;
+  const int64_t sums = schedule.row_sums ? 4 * (pixels + rows * columns + 2 * buffer_columns) : 0;
   return pixels * pixel_bytes() + kVectorSlack + sums;
 }
 

@@ -265,20 +265,33 @@ void pack_panel(const DotPack& p) {
 }
 
 void sum_bytes(const uint8_t* src, int64_t step, int64_t pixels, int64_t bytes, int32_t* sums) {
-  const I32 ones = broadcast_i32(0x01010101);
+  // Of a last vector only the bytes that exist count.
+  constexpr int64_t kBytesOfVector = 4 * kLanes;
+  alignas(64) uint8_t last[kBytesOfVector] = {};
+  for (int64_t i = 0; i < bytes % kBytesOfVector; ++i) last[i] = 1;
+  const I32 ones = broadcast_i32(0x01010101), last_ones = load_i32((const int32_t*)last);
   for (int64_t p = 0; p < pixels; ++p, src += step) {
     I32 acc = broadcast_i32(0);
     int64_t i = 0;
-    if constexpr (kHasDotBytes) {
-      for (; i + 4 * kLanes <= bytes; i += 4 * kLanes) dot_bytes(acc, load_i32((const int32_t*)(src + i)), ones);
-    }
-    for (; i + kLanes <= bytes; i += kLanes) acc = acc + load_u8(src + i);
+    for (; i + kBytesOfVector <= bytes; i += kBytesOfVector) dot_bytes(acc, load_i32((const int32_t*)(src + i)), ones);
+    if (i < bytes) dot_bytes(acc, load_i32((const int32_t*)(src + i)), last_ones);
     alignas(64) int32_t lanes[kLanes];
     store_i32(lanes, acc);
     int32_t sum = 0;
     for (int lane = 0; lane < kLanes; ++lane) sum += lanes[lane];
-    for (; i < bytes; ++i) sum += src[i];
     sums[p] = sum;
+  }
+}
+
+void sum_taps(const int32_t* src, int64_t step, int64_t taps, int64_t count, int32_t* sums) {
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const int64_t n = count - i < kLanes ? count - i : kLanes;
+    I32 acc = broadcast_i32(0);
+    for (int64_t k = 0; k < taps; ++k) {
+      const int32_t* at = src + k * step + i;
+      acc = acc + (n < kLanes ? load_i32_n(at, n) : load_i32(at));
+    }
+    n < kLanes ? store_i32_n(sums + i, acc, n) : store_i32(sums + i, acc);
   }
 }
 
@@ -307,7 +320,8 @@ constexpr DotKernels kDotKernels = {
     {{}, NEO_DOT_ROWS(1), NEO_DOT_ROWS(2), NEO_DOT_ROWS(3), NEO_DOT_ROWS(4)},
     &fill_row<kBytes>,
     &pack_panel<kBytes>,
-    &sum_bytes,
+    kBytes ? &sum_bytes : nullptr,
+    kBytes ? &sum_taps : nullptr,
 };
 
 }  // namespace
