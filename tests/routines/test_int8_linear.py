@@ -211,3 +211,26 @@ def test_says_why_codes_have_no_numbers() -> None:
     graph.infer()
     assert rejections(graph, "scalar", "dq")[LINEAR] == "int32 codes have zero points"
     assert rejections(graph, "scalar", "q")[LINEAR] == "the result is int32"
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("scale", [2e-30, 0.0371, 1 / 3, 0.999999, 2.0, 7e29], ids=str)
+def test_numbers_next_to_the_middle_of_two_codes(scale: float, dtype: str, tier: str) -> None:
+    case = Codes(5)
+    grid = case.grid(dtype, scale)
+    step = np.float32(scale)
+    with np.errstate(over="ignore"):
+        middle = ((np.arange(-300, 300) + 0.5) * np.float64(step)).astype(np.float32)
+    near = [middle]
+    for direction in (-np.inf, np.inf):
+        for _ in range(3):
+            near.append(np.nextafter(near[-1], np.float32(direction)))
+        near.append(middle)
+    feed = np.concatenate([*near, np.array([0, np.nan, np.inf, -np.inf] * 8, np.float32)])
+    graph = case.float
+    x = graph.add_input("f", "float32", [feed.size])
+    graph.outputs = [case.add(graph, "QuantizeLinear", [x, *(g[0] for g in grid)], "q")]
+    graph.infer()
+    pinned = compile_pinned(graph, tier, {"q": LINEAR})
+    np.testing.assert_array_equal(pinned.module.call([feed])[0], graph.evaluate([feed])[0])

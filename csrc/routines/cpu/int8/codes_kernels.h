@@ -8,9 +8,10 @@ namespace neo {
 
 // One row of the outputs of a pool over channel blocks.
 struct CodesPoolRow {
-  const uint8_t* src = nullptr;  // of the window's first row inside the image, column 0
-  int64_t src_row = 0;           // bytes from row to row of the window
-  int64_t rows = 0;              // of the window inside the image
+  const uint8_t* src = nullptr;       // of the window's first row inside the image, column 0
+  int64_t src_row = 0;                // bytes from row to row of the window
+  int64_t rows = 0;                   // of the window inside the image
+  int64_t src_plane = 0, planes = 1;  // likewise of pools over three axes
   int64_t width = 0, taps = 1, stride = 1, dilation = 1, pad = 0;  // of columns
   int64_t pixels = 0;
   uint8_t* dst = nullptr;
@@ -22,7 +23,8 @@ struct CodesPoolRow {
   float scale = 1, y_scale = 1;
   int32_t zero = 0, y_zero = 0;
   bool y_is_signed = false;
-  // Elements that count besides those inside the image: rows, and columns up to this many, from pad before the first.
+  // What counts besides the elements inside the image: rows of all planes, and columns up to this many, from pad before
+  // the first.
   int64_t counted_rows = 0, padded_width = 0;
 };
 

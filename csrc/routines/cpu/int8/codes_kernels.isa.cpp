@@ -23,19 +23,23 @@ void pool_row_of(const CodesPoolRow& p) {
     if (end < begin) end = begin;
     I32 acc = first;
     F32 sum = zero();
-    for (int64_t i = 0; i < p.rows; ++i) {
-      const uint8_t* at = p.src + i * p.src_row + (left + begin * p.dilation) * kLanes;
-      for (int64_t j = begin; j < end; ++j, at += p.dilation * kLanes) {
-        const I32 codes = load_codes(at, p.is_signed);
-        if constexpr (kAverage) {
-          sum = sum + to_f32(codes - broadcast_i32(p.zero)) * broadcast(p.scale);
-        } else {
-          acc = max(acc, codes);
+    const uint8_t* row = p.src + (left + begin * p.dilation) * kLanes;
+    const int64_t next_plane = p.src_plane - p.rows * p.src_row;
+    for (int64_t plane = 0; plane < p.planes; ++plane, row += next_plane) {
+      for (int64_t i = 0; i < p.rows; ++i, row += p.src_row) {
+        const uint8_t* at = row;
+        for (int64_t j = begin; j < end; ++j, at += p.dilation * kLanes) {
+          const I32 codes = load_codes(at, p.is_signed);
+          if constexpr (kAverage) {
+            sum = sum + to_f32(codes - broadcast_i32(p.zero)) * broadcast(p.scale);
+          } else {
+            acc = max(acc, codes);
+          }
         }
       }
     }
     if constexpr (kAverage) {
-      int64_t count = p.rows * (end - begin);
+      int64_t count = p.planes * p.rows * (end - begin);
       if (p.counted_rows > 0) {
         const int64_t room = p.padded_width - o * p.stride;
         count = p.counted_rows * (room <= 0 ? 0 : smaller(p.taps, (room - 1) / p.dilation + 1));
@@ -53,13 +57,14 @@ void pool_row(const CodesPoolRow& p) {
 
 template <CodesBinary::Op kOp>
 void binary_of(const CodesBinary& f, const uint8_t* a, const uint8_t* b, uint8_t* y, int64_t count) {
-  const F32 lo = broadcast(f.lo), hi = broadcast(f.hi), y_scale = broadcast(f.y_scale);
+  const F32 lo = broadcast(f.lo), hi = broadcast(f.hi);
+  const CodesDivisor y_scale(f.y_scale);
   const auto number = [](I32 codes, int32_t zero_point, float scale) __attribute__((always_inline)) {
     return to_f32(codes - broadcast_i32(zero_point)) * broadcast(scale);
   };
   const auto codes_of = [&](F32 p, F32 q) __attribute__((always_inline)) {
     const F32 x = kOp == CodesBinary::Op::Add ? p + q : kOp == CodesBinary::Op::Sub ? p - q : p * q;
-    return round_to_i32(min(hi, max(lo, x / y_scale))) + broadcast_i32(f.y_zero);
+    return y_scale.round(x, lo, hi) + broadcast_i32(f.y_zero);
   };
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
@@ -112,29 +117,6 @@ NEO_INLINE void store_vector(void* at, I32 x) {
   } else {
     store_u16((uint16_t*)at, x);
   }
-}
-
-// Calls with the type of whole codes of a byte or two that have one scale; false for any other codes.
-template <class Call>
-NEO_INLINE bool with_type(const CodesLinear& f, const Call& call) {
-  if (f.mask || f.scales) return false;
-  switch (f.type) {
-    case Type::UInt8:
-      call.template operator()<Type::UInt8>();
-      return true;
-    case Type::Int8:
-      call.template operator()<Type::Int8>();
-      return true;
-    case Type::UInt16:
-      call.template operator()<Type::UInt16>();
-      return true;
-    case Type::Int16:
-      call.template operator()<Type::Int16>();
-      return true;
-    case Type::Int32:
-      break;
-  }
-  return false;
 }
 
 // Elements [i, i + n) of codes, at most a vector; missing lanes are 0.
@@ -193,42 +175,82 @@ NEO_INLINE Grid grid_at(const CodesLinear& f, int64_t i, int64_t n) {
           f.zeros ? load_some(f, f.zeros, i, n) : broadcast_i32(0)};
 }
 
-// The code of a number of steps, from its zero point on; 0 of a NaN.
-NEO_INLINE I32 rounded(F32 steps, F32 lo, F32 hi) {
+// round(x / scale) between lo and hi; 0 of a NaN.
+NEO_INLINE I32 rounded(F32 x, F32 scale, F32 lo, F32 hi) {
+  const F32 steps = x / scale;
   return round_to_i32(select(is_nan(steps), zero(), min(hi, max(lo, steps))));
 }
 
-void quantize(const CodesLinear& f, const float* x, void* y, int64_t count) {
+// Whole vectors of codes of a byte or two that have one scale; how many elements those are.
+template <Type kType>
+int64_t quantize_vectors(const CodesLinear& f, const float* x, void* y, int64_t count) {
+  const CodesDivisor scale(f.scale);
+  const F32 lo = broadcast((float)(f.lo - f.zero)), hi = broadcast((float)(f.hi - f.zero));
+  const I32 zero_point = broadcast_i32(f.zero);
   int64_t i = 0;
-  with_type(
-      f, [&]<Type kType>() __attribute__((always_inline)) {
-        const F32 scale = broadcast(f.scale), lo = broadcast((float)(f.lo - f.zero)),
-                  hi = broadcast((float)(f.hi - f.zero));
-        const I32 zero_point = broadcast_i32(f.zero);
-        for (; i + kLanes <= count; i += kLanes)
-          store_vector<kType>((char*)y + i * item_of(kType), rounded(load(x + i) / scale, lo, hi) + zero_point);
-      });
-  for (; i < count; i += kLanes) {
+  for (; i + kLanes <= count; i += kLanes) {
+    const F32 numbers = load(x + i);
+    const I32 steps = item_of(kType) == 1 ? scale.round(numbers, lo, hi) : rounded(numbers, scale.scale, lo, hi);
+    store_vector<kType>((char*)y + i * item_of(kType), steps + zero_point);
+  }
+  return i;
+}
+
+template <Type kType>
+int64_t dequantize_vectors(const CodesLinear& f, const void* x, float* y, int64_t count) {
+  const F32 scale = broadcast(f.scale);
+  const I32 zero_point = broadcast_i32(f.zero);
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    store(y + i, to_f32(load_vector<kType>((const char*)x + i * item_of(kType)) - zero_point) * scale);
+  return i;
+}
+
+int64_t quantize_whole(const CodesLinear& f, const float* x, void* y, int64_t count) {
+  if (f.mask || f.scales) return 0;
+  switch (f.type) {
+    case Type::UInt8:
+      return quantize_vectors<Type::UInt8>(f, x, y, count);
+    case Type::Int8:
+      return quantize_vectors<Type::Int8>(f, x, y, count);
+    case Type::UInt16:
+    case Type::Int16:
+      return quantize_vectors<Type::UInt16>(f, x, y, count);
+    case Type::Int32:
+      break;
+  }
+  return 0;
+}
+
+void quantize(const CodesLinear& f, const float* x, void* y, int64_t count) {
+  for (int64_t i = quantize_whole(f, x, y, count); i < count; i += kLanes) {
     const int64_t n = smaller(kLanes, count - i);
     const Grid g = grid_at(f, i, n);
-    const F32 steps = (n < kLanes ? load_n(x + i, n) : load(x + i)) / g.scale;
+    const F32 numbers = n < kLanes ? load_n(x + i, n) : load(x + i);
     const F32 lo = to_f32(broadcast_i32(f.lo) - g.zero), hi = to_f32(broadcast_i32(f.hi) - g.zero);
-    store_some(f, y, i, n, rounded(steps, lo, hi) + g.zero);
+    store_some(f, y, i, n, rounded(numbers, g.scale, lo, hi) + g.zero);
   }
 }
 
+int64_t dequantize_whole(const CodesLinear& f, const void* x, float* y, int64_t count) {
+  if (f.mask || f.scales) return 0;
+  switch (f.type) {
+    case Type::UInt8:
+      return dequantize_vectors<Type::UInt8>(f, x, y, count);
+    case Type::Int8:
+      return dequantize_vectors<Type::Int8>(f, x, y, count);
+    case Type::UInt16:
+      return dequantize_vectors<Type::UInt16>(f, x, y, count);
+    case Type::Int16:
+      return dequantize_vectors<Type::Int16>(f, x, y, count);
+    case Type::Int32:
+      break;
+  }
+  return 0;
+}
+
 void dequantize(const CodesLinear& f, const void* x, float* y, int64_t count) {
-  int64_t i = 0;
-  with_type(
-      f, [&]<Type kType>() __attribute__((always_inline)) {
-        const F32 scale = broadcast(f.scale);
-        const I32 zero_point = broadcast_i32(f.zero);
-        for (; i + kLanes <= count; i += kLanes) {
-          const I32 codes = load_vector<kType>((const char*)x + i * item_of(kType));
-          store(y + i, to_f32(codes - zero_point) * scale);
-        }
-      });
-  for (; i < count; i += kLanes) {
+  for (int64_t i = dequantize_whole(f, x, y, count); i < count; i += kLanes) {
     const int64_t n = smaller(kLanes, count - i);
     const Grid g = grid_at(f, i, n);
     const F32 numbers = to_f32(load_some(f, x, i, n) - g.zero) * g.scale;

@@ -44,17 +44,35 @@ struct CodesPoolProblem {
     p.x_grid = *x_grid;
     p.y_grid = *y_grid;
     if (!p.is_average() && p.x_grid != p.y_grid) return reject("a maximum is rounded to another scale");
-    if (p.axes() < 1 || p.axes() > 2 || !p.x->shape()[1].is_constant()) return reject("not one or two spatial axes");
+    if (p.axes() < 1 || p.axes() > 3 || !p.x->shape()[1].is_constant()) return reject("not one to three spatial axes");
     if (p.pool->has_attr("clamp_min") || p.pool->has_attr("clamp_max")) return reject("the pool is clamped");
     return p;
+  }
+};
+
+// An axis before the columns: its window begins at o * stride - pad.
+struct CodesPoolAxis {
+  int64_t in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, pad = 0, padded = 1;
+
+  int64_t start(int64_t o) const { return o * stride - pad; }
+  // The first tap inside the image, and how many are.
+  int64_t first(int64_t o) const { return start(o) < 0 ? ceil_div(-start(o), dilation) : 0; }
+  int64_t inside(int64_t o) const {
+    if (start(o) >= in) return 0;
+    return std::max<int64_t>(0, std::min(kernel, (in - 1 - start(o)) / dilation + 1) - first(o));
+  }
+  // Taps of an average that counts its padding.
+  int64_t counted(int64_t o) const {
+    const int64_t room = padded - o * stride;
+    return room <= 0 ? 0 : std::min(kernel, (room - 1) / dilation + 1);
   }
 };
 
 struct CodesPoolCall {
   ConvStrides x, y;
   int64_t images = 0, channels = 0, blocks = 0, lanes = 0;
-  int64_t ih = 1, iw = 1, oh = 1, ow = 1, kh = 1, kw = 1;
-  int64_t stride_h = 1, dilation_h = 1, pad_top = 0, padded_height = 0;
+  int64_t iw = 1, ow = 1;
+  CodesPoolAxis planes, rows;
   CodesPoolRow row;
   TaskSplit split;
 };
@@ -85,32 +103,37 @@ class CodesPoolStep final : public KernelStep {
     c.y = ConvStrides{y.strides[0], r.is_plain ? c.lanes : y.strides[1]};
     c.iw = x.dims.back();
     c.ow = y.dims.back();
-    if (x.dims.size() == 4) c.ih = x.dims[2], c.oh = y.dims[2];
-    c.padded_height = c.ih;
     r.padded_width = c.iw;
-    if (global_) {
-      c.kh = c.ih;
-      c.kw = c.iw;
-    } else {
-      const int axes = window_.rank();
+    const int axes = static_cast<int>(x.dims.size()) - 2;
+    CodesPoolAxis* outer[] = {&c.rows, &c.planes};
+    for (int i = 0; i + 1 < axes; ++i) {
+      CodesPoolAxis& a = *outer[axes - 2 - i];
+      a.in = a.kernel = a.padded = x.dims[static_cast<size_t>(i) + 2];
+      a.out = y.dims[static_cast<size_t>(i) + 2];
+    }
+    int64_t columns = c.iw;
+    if (!global_) {
       const auto last = static_cast<size_t>(axes - 1);
-      c.kw = window_.kernel[last];
+      columns = window_.kernel[last];
       r.stride = window_.strides[last];
       r.dilation = window_.dilations[last];
-      r.pad = window_pad_begin(window_, axes - 1, c.kw, c.iw);
-      r.padded_width += window_pad_total(window_, axes - 1, c.kw, c.iw);
-      if (axes == 2) {
-        c.kh = window_.kernel[0];
-        c.stride_h = window_.strides[0];
-        c.dilation_h = window_.dilations[0];
-        c.pad_top = window_pad_begin(window_, 0, c.kh, c.ih);
-        c.padded_height += window_pad_total(window_, 0, c.kh, c.ih);
+      r.pad = window_pad_begin(window_, axes - 1, columns, c.iw);
+      r.padded_width += window_pad_total(window_, axes - 1, columns, c.iw);
+      for (int i = 0; i + 1 < axes; ++i) {
+        CodesPoolAxis& a = *outer[axes - 2 - i];
+        const auto at = static_cast<size_t>(i);
+        a.kernel = window_.kernel[at];
+        a.stride = window_.strides[at];
+        a.dilation = window_.dilations[at];
+        a.pad = window_pad_begin(window_, i, a.kernel, a.in);
+        a.padded += window_pad_total(window_, i, a.kernel, a.in);
       }
     }
     r.width = c.iw;
-    r.taps = c.kw;
+    r.taps = columns;
     r.pixels = c.ow;
-    r.src_row = c.dilation_h * c.iw * c.lanes;
+    r.src_row = c.rows.dilation * c.iw * c.lanes;
+    r.src_plane = c.planes.dilation * c.rows.in * c.iw * c.lanes;
     r.is_signed = x_grid_.is_signed();
     r.is_average = average_;
     r.scale = x_grid_.scale;
@@ -118,8 +141,8 @@ class CodesPoolStep final : public KernelStep {
     r.zero = x_grid_.zero;
     r.y_zero = y_grid_.zero;
     r.y_is_signed = y_grid_.is_signed();
-    const int64_t tasks = c.images * c.blocks * c.oh;
-    c.split = TaskSplit::of(tasks, tasks * c.ow * c.lanes * c.kh * c.kw);
+    const int64_t tasks = c.images * c.blocks * c.planes.out * c.rows.out;
+    c.split = TaskSplit::of(tasks, tasks * c.ow * c.lanes * c.planes.kernel * c.rows.kernel * columns);
     return Prepared::of(c);
   }
 
@@ -129,18 +152,16 @@ class CodesPoolStep final : public KernelStep {
     auto* y = reinterpret_cast<uint8_t*>(args[1]);
     run_tasks(team, c.split, [&](int64_t begin, int64_t end, int) {
       for (int64_t task = begin; task < end; ++task) {
-        const int64_t o = task % c.oh, block = task / c.oh % c.blocks, image = task / c.oh / c.blocks;
+        const int64_t o = task % c.rows.out, plane = task / c.rows.out % c.planes.out;
+        const int64_t rest = task / c.rows.out / c.planes.out, block = rest % c.blocks, image = rest / c.blocks;
         CodesPoolRow r = c.row;
-        const int64_t top = o * c.stride_h - c.pad_top;
-        const int64_t first = top < 0 ? ceil_div(-top, c.dilation_h) : 0;
-        const int64_t last = top >= c.ih ? first : std::min(c.kh, (c.ih - 1 - top) / c.dilation_h + 1);
-        r.rows = std::max<int64_t>(0, last - first);
-        if (include_pad_) {
-          const int64_t room = c.padded_height - o * c.stride_h;
-          r.counted_rows = room <= 0 ? 0 : std::min(c.kh, (room - 1) / c.dilation_h + 1);
-        }
-        r.src = x + image * c.x.batch + block * c.x.channel + (top + first * c.dilation_h) * c.iw * c.lanes;
-        r.dst = y + image * c.y.batch + block * c.y.channel + o * c.ow * c.lanes;
+        r.planes = c.planes.inside(plane);
+        r.rows = c.rows.inside(o);
+        if (include_pad_) r.counted_rows = c.planes.counted(plane) * c.rows.counted(o);
+        const int64_t top = c.rows.start(o) + c.rows.first(o) * c.rows.dilation;
+        const int64_t front = c.planes.start(plane) + c.planes.first(plane) * c.planes.dilation;
+        r.src = x + image * c.x.batch + block * c.x.channel + (front * c.rows.in + top) * c.iw * c.lanes;
+        r.dst = y + image * c.y.batch + block * c.y.channel + (plane * c.rows.out + o) * c.ow * c.lanes;
         r.lanes = std::min(c.lanes, c.channels - block * c.lanes);
         kernels_.pool_row(r);
       }

@@ -86,7 +86,7 @@ void depthwise_row(const CodesDepthwiseRow& d) {
       for (int64_t r = 0; r < count; ++r) sum_pixels<kBytes, kShifts, 1>(d, src + r * d.src_pixel, sums + r * kLanes);
     }
     const int64_t at = p * d.dst_pixel;
-    store_rows(sums, kLanes, count, *d.result, d.column, kLanes, d.dst, at, d.dst_pixel,
+    store_rows(sums, kLanes, nullptr, count, *d.result, d.column, kLanes, d.dst, at, d.dst_pixel,
                d.residual ? d.residual + at : nullptr, d.dst_pixel);
   }
 }

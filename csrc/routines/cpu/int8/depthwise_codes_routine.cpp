@@ -231,6 +231,7 @@ class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine> {
     const auto problem = Int8Problem::read(workload, &why);
     if (!problem) return why;
     if (!problem->product.is_conv() || !problem->geometry.is_depthwise()) return "not one input channel per group";
+    if (problem->geometry.axes > 2) return "more than two spatial axes";
     if (problem->geometry.taps() > kMaxDepthwiseTaps) return "the kernel has more than 256 taps";
     return std::nullopt;
   }

@@ -14,9 +14,10 @@ constexpr int64_t kBufferBytes = 192 << 10;
 // Behind the last pixel, where a vector more than the row is written.
 constexpr int64_t kVectorSlack = 64;
 
-bool is_flat(const ConvShape& s) {
-  return s.taps() == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_top == 0 && s.pad_left == 0 && s.oh == s.ih &&
-         s.ow == s.iw;
+bool is_flat(const DotShape& s) {
+  const DotPlanes& p = s.planes;
+  return s.all_taps() == 1 && p.stride == 1 && p.pad == 0 && p.in == p.out && s.stride_h == 1 && s.stride_w == 1 &&
+         s.pad_top == 0 && s.pad_left == 0 && s.oh == s.ih && s.ow == s.iw;
 }
 
 // Rows of the buffer for pixels [first, first + count) of a line.
@@ -26,8 +27,9 @@ class BufferRows {
       : plan_(plan), kernels_(kernels), args_(args), buffer_(buffer) {}
 
   // Fills in what output rows [row, row + rows) by columns [column, column + columns) of a group read.
-  void fill(int64_t image, int64_t group, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
-    const ConvShape& s = plan_.shape;
+  void fill(int64_t image, int64_t plane, int64_t group, int64_t row, int64_t rows, int64_t column,
+            int64_t columns) const {
+    const DotShape& s = plan_.shape;
     const bool samples_rows = s.kh == 1, samples_columns = s.kw == 1;
     const int64_t row_stride = samples_rows ? s.stride_h : 1, column_stride = samples_columns ? s.stride_w : 1;
     const int64_t top = row * s.stride_h - s.pad_top, left = column * s.stride_w - s.pad_left;
@@ -55,35 +57,41 @@ class BufferRows {
       src += first_channel / (plan_.form == DotFill::Form::Blocks ? plan_.lanes : 1) * args_.src_channel;
     }
     const int64_t begin = f.begin, end = f.end;
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t ih = top + i * row_stride;
-      const bool inside = ih >= 0 && ih < s.ih;
-      f.begin = inside ? begin : f.columns;
-      f.end = inside ? end : f.columns;
-      f.src = src + (ih * s.iw + left + begin * column_stride) * pixel;
-      f.dst = buffer_ + i * plan_.buffer_columns * plan_.pixel_bytes();
-      kernels_.fill(f);
+    for (int64_t k = 0; k < s.planes.kernel; ++k) {
+      const int64_t id = plane * s.planes.stride - s.planes.pad + k * s.planes.dilation;
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t ih = top + i * row_stride;
+        const bool inside = id >= 0 && id < s.planes.in && ih >= 0 && ih < s.ih;
+        f.begin = inside ? begin : f.columns;
+        f.end = inside ? end : f.columns;
+        f.src = src + ((id * s.ih + ih) * s.iw + left + begin * column_stride) * pixel;
+        f.dst = buffer_ + (k * plan_.buffer_plane() + i * plan_.buffer_columns) * plan_.pixel_bytes();
+        kernels_.fill(f);
+      }
     }
   }
 
   // Behind the buffer's pixels and their sums: the sum of the bytes that each of the rows by columns output pixels
   // reads.
   int32_t* sums() const {
-    const int64_t pixels = plan_.buffer_rows * plan_.buffer_columns;
+    const int64_t pixels = plan_.shape.planes.kernel * plan_.buffer_plane();
     return reinterpret_cast<int32_t*>(buffer_ + pixels * plan_.pixel_bytes() + kVectorSlack) + pixels;
   }
 
   void sum(int64_t rows, int64_t columns) const {
-    const ConvShape& s = plan_.shape;
-    const int64_t line = plan_.buffer_columns, pixel_bytes = plan_.pixel_bytes();
+    const DotShape& s = plan_.shape;
+    const int64_t line = plan_.buffer_columns, plane = plan_.buffer_plane(), pixel_bytes = plan_.pixel_bytes();
     int32_t* out = sums();
-    int32_t* pixel_sums = out - plan_.buffer_rows * line;
+    int32_t* pixel_sums = out - s.planes.kernel * plane;
     const int64_t filled_rows = (rows - 1) * plan_.row_step + (s.kh - 1) * s.dilation_h + 1;
     const int64_t filled_columns = (columns - 1) * plan_.column_step + (s.kw - 1) * s.dilation_w + 1;
-    for (int64_t i = 0; i < filled_rows; ++i) {
-      kernels_.sum_pixels(buffer_ + i * line * pixel_bytes, pixel_bytes, filled_columns, s.group_ic(),
-                          pixel_sums + i * line);
+    for (int64_t k = 0; k < s.planes.kernel; ++k) {
+      for (int64_t i = 0; i < filled_rows; ++i) {
+        const int64_t at = k * plane + i * line;
+        kernels_.sum_pixels(buffer_ + at * pixel_bytes, pixel_bytes, filled_columns, s.group_ic(), pixel_sums + at);
+      }
     }
+    if (s.planes.kernel > 1) kernels_.sum_taps(pixel_sums, plane, s.planes.kernel, filled_rows * line, pixel_sums);
     int32_t* column_sums = out + plan_.rows * plan_.columns;
     int32_t* window_sums = column_sums + line;
     const int64_t windows = (columns - 1) * plan_.column_step + 1;
@@ -109,7 +117,7 @@ class BufferRows {
 
 int64_t DotPlan::buffer_bytes() const {
   if (in_place) return 0;
-  const int64_t pixels = buffer_rows * buffer_columns;
+  const int64_t pixels = shape.planes.kernel * buffer_plane();
   const int64_t sums = schedule.row_sums ? 4 * (pixels + rows * columns + 2 * buffer_columns) : 0;
   return pixels * pixel_bytes() + kVectorSlack + sums;
 }
@@ -119,8 +127,8 @@ DotPanel dot_panel(const DotPlan& plan, int64_t panel) {
   return {range.begin, range.end};
 }
 
-const char* reject_dot(const ConvShape& s, DotFill::Form form, int64_t lanes) {
-  if (s.taps() > kMaxDotTaps) return "the kernel has more than 256 taps";
+const char* reject_dot(const DotShape& s, DotFill::Form form, int64_t lanes) {
+  if (s.all_taps() > kMaxDotTaps) return "the kernel has more than 256 taps";
   if (s.groups > 1) {
     if (s.group_oc() % lanes != 0) return "output channels per group must be a multiple of the vector width";
     if (form == DotFill::Form::Blocks && s.group_ic() % lanes != 0) return "a group's input channels must fill blocks";
@@ -128,18 +136,18 @@ const char* reject_dot(const ConvShape& s, DotFill::Form form, int64_t lanes) {
   return nullptr;
 }
 
-DotPlan plan_dot(const ConvShape& shape, const DotSchedule& schedule, const DotKernels& kernels, DotFill::Form form,
+DotPlan plan_dot(const DotShape& shape, const DotSchedule& schedule, const DotKernels& kernels, DotFill::Form form,
                  bool may_read) {
   DotPlan plan;
   plan.shape = shape;
   plan.schedule = schedule;
   plan.lanes = kernels.lanes;
   plan.form = form;
-  ConvShape& s = plan.shape;
+  DotShape& s = plan.shape;
   const bool flat = is_flat(s);
   if (flat) {
-    s.iw = s.ow = s.ih * s.iw;
-    s.ih = s.oh = 1;
+    s.iw = s.ow = s.planes.in * s.ih * s.iw;
+    s.ih = s.oh = s.planes.in = s.planes.out = 1;
   }
   const bool whole_words =
       form == DotFill::Form::Blocks || (form == DotFill::Form::Pixels && s.ic % kernels.codes == 0);
@@ -152,9 +160,9 @@ DotPlan plan_dot(const ConvShape& shape, const DotSchedule& schedule, const DotK
 
   // Codes cost a fraction of what floats do.
   constexpr int64_t kFaster = 3;
-  const int64_t images = std::max<int64_t>(1, s.n * s.groups);
-  const int64_t wanted = ceil_div(worthwhile_tasks(s.flops() / kFaster), images);
-  const bool is_heavy = s.group_oc() * s.taps() > 2 * s.oh * s.ow;
+  const int64_t images = std::max<int64_t>(1, s.n * s.planes.out * s.groups);
+  const int64_t wanted = ceil_div(worthwhile_tasks(s.all_flops() / kFaster), images);
+  const bool is_heavy = s.group_oc() * s.all_taps() > 2 * s.oh * s.ow;
   const bool by_columns = s.oh == 1;
   const int64_t tile = kernels.max_rows[std::min(schedule.oc_vectors, plan.group_vectors)];
   const int64_t units = std::max<int64_t>(1, by_columns ? ceil_div(s.ow, tile) : s.oh);
@@ -163,7 +171,7 @@ DotPlan plan_dot(const ConvShape& shape, const DotSchedule& schedule, const DotK
     const int64_t rows = by_columns ? 1 : n, columns = by_columns ? n * tile : s.ow;
     const int64_t buffer_rows = (rows - 1) * plan.row_step + (s.kh - 1) * s.dilation_h + 1;
     const int64_t buffer_columns = (columns - 1) * plan.column_step + (s.kw - 1) * s.dilation_w + 1;
-    return plan.in_place || buffer_rows * buffer_columns * plan.pixel_bytes() <= kBufferBytes;
+    return plan.in_place || s.planes.kernel * buffer_rows * buffer_columns * plan.pixel_bytes() <= kBufferBytes;
   };
   while (part > 1 && !buffer_fits(part)) part = ceil_div(part, 2);
   plan.rows = by_columns ? 1 : part;
@@ -176,18 +184,18 @@ DotPlan plan_dot(const ConvShape& shape, const DotSchedule& schedule, const DotK
   plan.panel_chunks = ceil_div(plan.panels, plan.panel_chunk);
   plan.buffer_rows = (plan.rows - 1) * plan.row_step + (s.kh - 1) * s.dilation_h + 1;
   plan.buffer_columns = (plan.columns - 1) * plan.column_step + (s.kw - 1) * s.dilation_w + 1;
-  plan.tasks = s.n * s.groups * plan.row_chunks * plan.column_chunks * plan.panel_chunks;
+  plan.tasks = s.n * s.planes.out * s.groups * plan.row_chunks * plan.column_chunks * plan.panel_chunks;
   return plan;
 }
 
 void run_dot(const DotPlan& plan, const DotKernels& kernels, const DotOperands& args, int64_t task_begin,
              int64_t task_end, uint8_t* buffer) {
-  const ConvShape& s = plan.shape;
+  const DotShape& s = plan.shape;
   const int64_t taps = plan.taps(), pixel_bytes = plan.pixel_bytes();
   int64_t offsets[kMaxDotTaps];
   for (int64_t tap = 0; tap < taps; ++tap) {
-    const int64_t row = tap / s.kw * s.dilation_h, column = tap % s.kw * s.dilation_w;
-    offsets[tap] = (row * plan.buffer_columns + column) * pixel_bytes;
+    const int64_t plane = tap / s.taps(), row = tap / s.kw % s.kh * s.dilation_h, column = tap % s.kw * s.dilation_w;
+    offsets[tap] = (plane * plan.buffer_plane() + row * plan.buffer_columns + column) * pixel_bytes;
   }
   const BufferRows rows_of(plan, kernels, args, buffer);
   int64_t filled = -1;
@@ -196,11 +204,12 @@ void run_dot(const DotPlan& plan, const DotKernels& kernels, const DotOperands& 
     const int64_t panels = task % plan.panel_chunks, place = task / plan.panel_chunks;
     const int64_t chunk = place % (plan.row_chunks * plan.column_chunks);
     const int64_t group = place / (plan.row_chunks * plan.column_chunks) % s.groups;
-    const int64_t image = place / (plan.row_chunks * plan.column_chunks) / s.groups;
+    const int64_t plane = place / (plan.row_chunks * plan.column_chunks) / s.groups % s.planes.out;
+    const int64_t image = place / (plan.row_chunks * plan.column_chunks) / s.groups / s.planes.out;
     const int64_t row = chunk / plan.column_chunks * plan.rows, column = chunk % plan.column_chunks * plan.columns;
     const int64_t rows = std::min(plan.rows, s.oh - row), columns = std::min(plan.columns, s.ow - column);
     if (!plan.in_place && filled != place) {
-      rows_of.fill(image, group, row, rows, column, columns);
+      rows_of.fill(image, plane, group, row, rows, column, columns);
       if (plan.schedule.row_sums) rows_of.sum(rows, columns);
       filled = place;
     }
@@ -242,7 +251,7 @@ void run_dot(const DotPlan& plan, const DotKernels& kernels, const DotOperands& 
         for (int64_t i = 0; i < tiles; ++i) {
           const IndexRange pixels = even_part(columns, tiles, i);
           tile.src = line_src + pixels.begin * tile.step;
-          const int64_t pixel = (row + line) * s.ow + column + pixels.begin;
+          const int64_t pixel = (plane * s.oh + row + line) * s.ow + column + pixels.begin;
           const int64_t at = image * args.dst_batch + vector * args.dst_vector + pixel * args.dst_pixel;
           tile.dst = static_cast<uint8_t*>(args.dst) + at * item;
           if (plan.schedule.row_sums) tile.row_sums = rows_of.sums() + line * plan.columns + pixels.begin;

@@ -11,6 +11,18 @@
 
 namespace neo {
 
+// The axis before rows and columns, in convolutions of three axes: planes, of which an output plane reads `kernel`.
+struct DotPlanes {
+  int64_t in = 1, out = 1, kernel = 1, stride = 1, pad = 0, dilation = 1;
+};
+
+struct DotShape : ConvShape {
+  DotPlanes planes;
+
+  int64_t all_taps() const { return planes.kernel * taps(); }
+  int64_t all_flops() const { return planes.kernel * planes.out * flops(); }
+};
+
 struct DotSchedule {
   int64_t oc_vectors = 4;  // of output channels per register block, 1 ... 4
   bool row_sums = false;   // weights in words of bytes are less than they should be, by DotResult's shift
@@ -18,7 +30,7 @@ struct DotSchedule {
 
 // Made by plan_dot; plain bytes.
 struct DotPlan {
-  ConvShape shape;  // of one row, where each output pixel reads the input pixel at its place
+  DotShape shape;  // of one row, where each output pixel reads the input pixel at its place
   DotSchedule schedule;
   int64_t lanes = 0;
   DotFill::Form form = DotFill::Form::Blocks;
@@ -30,11 +42,13 @@ struct DotPlan {
   int64_t rows = 0, columns = 0, panel_chunk = 0;
   int64_t row_chunks = 0, column_chunks = 0, panel_chunks = 0;
   int64_t tasks = 0;
-  // Steps in a task's buffer from output row to output row and output pixel to output pixel, in buffer rows and pixels.
+  // Of a task's buffer of shape.planes.kernel planes: from output row to output row, from output pixel to output pixel,
+  // in buffer rows and pixels.
   int64_t row_step = 1, column_step = 1;
   int64_t buffer_rows = 0, buffer_columns = 0;
 
-  int64_t taps() const { return shape.taps(); }
+  int64_t taps() const { return shape.all_taps(); }
+  int64_t buffer_plane() const { return buffer_rows * buffer_columns; }  // pixels
   int64_t pixel_bytes() const { return words * 4; }
   int64_t buffer_bytes() const;
   int64_t channels() const { return shape.groups * group_vectors * lanes; }  // padded
@@ -58,10 +72,10 @@ struct DotOperands {
 constexpr int64_t kMaxDotTaps = 256;
 
 // Null where the kernels take the shape; else why not.
-const char* reject_dot(const ConvShape& shape, DotFill::Form form, int64_t lanes);
+const char* reject_dot(const DotShape& shape, DotFill::Form form, int64_t lanes);
 
 // `may_read`: the codes are bytes of words as they are.
-DotPlan plan_dot(const ConvShape& shape, const DotSchedule& schedule, const DotKernels& kernels, DotFill::Form form,
+DotPlan plan_dot(const DotShape& shape, const DotSchedule& schedule, const DotKernels& kernels, DotFill::Form form,
                  bool may_read);
 
 // Weights in the order [group][panel][tap][word][columns of the panel]; weight(channel, input channel of the group,
@@ -81,11 +95,11 @@ DotPanel dot_panel(const DotPlan& plan, int64_t panel);
 
 template <class Weight>
 void pack_dot_weight(const DotPlan& plan, int codes, const Weight& weight, int32_t* packed) {
-  const ConvShape& s = plan.shape;
+  const DotShape& s = plan.shape;
   for (int64_t g = 0; g < s.groups; ++g) {
     for (int64_t p = 0; p < plan.panels; ++p) {
       const DotPanel panel = dot_panel(plan, p);
-      for (int64_t tap = 0; tap < s.taps(); ++tap) {
+      for (int64_t tap = 0; tap < s.all_taps(); ++tap) {
         for (int64_t word = 0; word < plan.words; ++word) {
           for (int64_t c = panel.begin * plan.lanes; c < panel.end * plan.lanes; ++c) {
             uint32_t bits = 0;

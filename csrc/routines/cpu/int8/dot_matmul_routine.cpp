@@ -120,8 +120,8 @@ struct MatmulShape {
     return s;
   }
 
-  ConvShape one() const {
-    ConvShape c;
+  DotShape one() const {
+    DotShape c;
     c.ic = depth;
     c.oc = columns;
     c.iw = c.ow = rows;
@@ -179,7 +179,7 @@ class CodesMatmulStep final : public KernelStep {
     NEO_ASSERT(a.is_dense() && b.is_dense() && args.back().is_dense(), "an operand of a product is not dense");
     Call call;
     call.shape = MatmulShape::of(a.dims, b.dims);
-    const ConvShape one = call.shape.one();
+    const DotShape one = call.shape.one();
     call.plan = plan_dot(one, schedule_, kernels_, DotFill::Form::Pixels, !a_grid_.is_signed());
     call.split = TaskSplit::of(call.plan.tasks * call.shape.matrices, one.flops() * call.shape.matrices,
                                call.plan.buffer_bytes(), threads_);

@@ -38,7 +38,7 @@ double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKer
   // Cycles of a vector of results, and of a vector of codes that is brought into words.
   constexpr double kResultCycles = 8, kResidualCycles = 14, kFillCycles = 2, kPlaneCycles = 0.5, kTileCycles = 30;
   constexpr double kChain = 4, kLoads = 2;
-  const ConvShape& s = plan.shape;
+  const DotShape& s = plan.shape;
   const double dot = dot_cycles(kernels.codes, target);
   const double vectors = static_cast<double>(plan.group_vectors) / static_cast<double>(plan.panels);
   const auto most =
@@ -47,13 +47,13 @@ double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKer
   const double rows = line / std::ceil(line / most);
   const double ideal = rows * vectors * dot / 2;
   const double per_word = std::max({ideal, (rows + vectors) / kLoads, kChain * dot}) * 2;
-  const auto pixels = static_cast<double>(s.n * s.groups * s.oh * s.ow);
+  const auto pixels = static_cast<double>(s.n * s.planes.out * s.groups * s.oh * s.ow);
   const double tiles = pixels / rows * static_cast<double>(plan.panels);
   const auto words = static_cast<double>(plan.taps() * plan.words);
   const double result = kResultCycles + (problem.product.residual || problem.product.addend ? kResidualCycles : 0);
   double beside = tiles * (kTileCycles + result * rows * vectors);
   if (!plan.in_place) {
-    const double filled = static_cast<double>(plan.tasks * plan.buffer_rows * plan.buffer_columns) /
+    const double filled = static_cast<double>(plan.tasks * s.planes.kernel * plan.buffer_plane()) /
                           std::max(1.0, target.threads > 1 ? 1.0 : static_cast<double>(plan.panel_chunks));
     const auto codes = static_cast<double>(plan.words * kernels.codes);
     beside += filled * (plan.form == Form::Planes ? codes * kPlaneCycles
@@ -63,7 +63,7 @@ double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKer
   load.arithmetic_us = cycles_us(tiles * per_word * words + beside * core_cycles(target), target);
   load.bytes = problem.traffic_bytes();
   load.constant_bytes = 4 * static_cast<double>(packed_words(plan));
-  const TaskSplit split = TaskSplit::of(plan.tasks, s.flops());
+  const TaskSplit split = TaskSplit::of(plan.tasks, s.all_flops());
   load.tasks = split.serial ? 1 : static_cast<double>(split.tasks);
   return unfitted_us(load, target);
 }
@@ -106,9 +106,9 @@ class DotStep final : public KernelStep {
     const Arg& x = args[static_cast<size_t>(x_)];
     const Arg& y = args[static_cast<size_t>(y_)];
     DotCall call;
-    const ConvShape shape = problem_.shape(x.dims, y.dims);
+    const DotShape shape = problem_.shape(x.dims, y.dims);
     call.plan = plan_dot(shape, schedule_, kernels_, form_, may_read());
-    call.split = TaskSplit::of(call.plan.tasks, shape.flops(), call.plan.buffer_bytes(), threads_);
+    call.split = TaskSplit::of(call.plan.tasks, shape.all_flops(), call.plan.buffer_bytes(), threads_);
     DotOperands& a = call.args;
     const Int8Product& p = problem_.product;
     if (form_ == Form::Pixels) {

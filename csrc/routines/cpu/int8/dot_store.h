@@ -36,13 +36,33 @@ NEO_INLINE void store_codes(uint8_t* p, I32 codes, bool is_signed, int64_t count
   }
 }
 
-// The number of a tile's sum once the residual, or else the addend, is in, in steps of the result's scale.
+// Divides by the scale of codes of 8 bits and rounds. The product with the reciprocal is within 3 * 2^-24 of the
+// quotient's magnitude, which is below 256: lanes are divided where that could round to another code.
+struct CodesDivisor {
+  F32 scale, reciprocal, sure;
+
+  NEO_INLINE explicit CodesDivisor(float by)
+      : scale(broadcast(by)),
+        reciprocal(broadcast(1 / by)),
+        sure(broadcast(by > 1e-30f && by < 1e30f ? 0.4999f : -1.0f)) {}
+
+  // round(x / scale) between lo and hi; 0 of a NaN.
+  NEO_INLINE I32 round(F32 x, F32 lo, F32 hi) const {
+    const F32 nearby = min(hi, max(lo, x * reciprocal));
+    const I32 codes = round_to_i32(nearby);
+    if (all(lt(abs(nearby - to_f32(codes)), sure))) return codes;
+    const F32 steps = x / scale;
+    return round_to_i32(select(is_nan(steps), zero(), min(hi, max(lo, steps))));
+  }
+};
+
+// The number of a tile's sum once the residual, or else the addend, is in.
 NEO_INLINE F32 add_residual(F32 t, const DotResult& r, const uint8_t* residual, F32 addend, int64_t count) {
   if (r.has_middle) {
     const F32 steps = min(broadcast(r.middle_hi), max(broadcast(r.middle_lo), t));
     t = to_f32(round_to_i32(steps)) * broadcast(r.middle_scale);
   }
-  if (!residual) return (t + addend) / broadcast(r.y_scale);
+  if (!residual) return t + addend;
   I32 codes;
   if (count >= kLanes) {
     codes = load_codes(residual, r.residual_is_signed);
@@ -50,28 +70,33 @@ NEO_INLINE F32 add_residual(F32 t, const DotResult& r, const uint8_t* residual, 
     codes = r.residual_is_signed ? load_i8_n((const int8_t*)residual, count) : load_u8_n(residual, count);
   }
   const F32 added = to_f32(codes - broadcast_i32(r.residual_zero)) * broadcast(r.residual_scale);
-  return (t + added) / broadcast(r.y_scale);
+  return t + added;
 }
 
 // The first `count` lanes of vectors of sums, `sums_step` apart, of which the result's elements are `row` apart from
-// element `at` on.
-NEO_INLINE void store_rows(const int32_t* sums, int64_t sums_step, int64_t rows, const DotResult& result,
-                           int64_t column, int64_t count, void* dst, int64_t at, int64_t row, const uint8_t* residual,
-                           int64_t residual_row) {
+// element `at` on. To the sums of a row its number of `row_sums`, if any, is added as often as the columns' shift says.
+NEO_INLINE void store_rows(const int32_t* sums, int64_t sums_step, const int32_t* row_sums, int64_t rows,
+                           const DotResult& result, int64_t column, int64_t count, void* dst, int64_t at, int64_t row,
+                           const uint8_t* residual, int64_t residual_row) {
   const F32 lo = broadcast(result.lo), hi = broadcast(result.hi);
   const F32 scale = load(result.scale + column), add = load(result.add + column);
   const I32 mask = load_i32(result.mask + column), zero_point = broadcast_i32(result.zero);
   const bool is_whole = count >= kLanes;
+  const I32 shift = row_sums ? load_i32(result.shift + column) : broadcast_i32(0);
+  const auto sum_of = [&](int64_t r) __attribute__((always_inline)) {
+    const I32 sum = load_i32(sums);
+    return row_sums ? sum + broadcast_i32(row_sums[r]) * shift : sum;
+  };
   if (result.is_whole) {
     for (int64_t r = 0; r < rows; ++r, sums += sums_step, at += row) {
-      const I32 whole = load_i32(sums) & mask;
+      const I32 whole = sum_of(r) & mask;
       is_whole ? store_i32((int32_t*)dst + at, whole) : store_i32_n((int32_t*)dst + at, whole, count);
     }
     return;
   }
   if (result.is_float) {
     for (int64_t r = 0; r < rows; ++r, sums += sums_step, at += row) {
-      const F32 x = min(hi, max(lo, to_f32(load_i32(sums)) * scale + add));
+      const F32 x = min(hi, max(lo, to_f32(sum_of(r)) * scale + add));
       const F32 kept = bits_as_f32(bits_as_i32(x) & mask);
       is_whole ? store((float*)dst + at, kept) : store_n((float*)dst + at, kept, count);
     }
@@ -79,14 +104,17 @@ NEO_INLINE void store_rows(const int32_t* sums, int64_t sums_step, int64_t rows,
   }
   const F32 addend = result.addend ? load(result.addend + column) : zero();
   const bool is_added = residual || result.addend;
+  const CodesDivisor y_scale(result.y_scale);
   for (int64_t r = 0; r < rows; ++r, sums += sums_step, at += row) {
-    F32 x = to_f32(load_i32(sums)) * scale + add;
+    const F32 x = to_f32(sum_of(r)) * scale + add;
+    I32 steps;
     if (is_added) {
-      x = add_residual(x, result, residual, addend, count);
+      steps = y_scale.round(add_residual(x, result, residual, addend, count), lo, hi);
       if (residual) residual += residual_row;
+    } else {
+      steps = round_to_i32(min(hi, max(lo, x)));
     }
-    const I32 codes = (round_to_i32(min(hi, max(lo, x))) + zero_point) & mask;
-    store_codes((uint8_t*)dst + at, codes, result.is_signed, count);
+    store_codes((uint8_t*)dst + at, (steps + zero_point) & mask, result.is_signed, count);
   }
 }
 

@@ -69,17 +69,10 @@ NEO_INLINE void sum_tile(I32 (&acc)[R][V], const DotTile& t) {
   }
 }
 
-[[gnu::noinline]] void store_sums(const DotTile& t, int32_t* sums, int vectors, int rows) {
-  for (int r = 0; t.row_sums && r < rows; ++r) {
-    for (int v = 0; v < vectors; ++v) {
-      int32_t* at = sums + (r * vectors + v) * kLanes;
-      const I32 shift = load_i32(t.result->shift + t.column + v * kLanes);
-      store_i32(at, load_i32(at) + broadcast_i32(t.row_sums[r]) * shift);
-    }
-  }
+[[gnu::noinline]] void store_sums(const DotTile& t, const int32_t* sums, int vectors, int rows) {
   for (int v = 0; v < vectors; ++v) {
     const int64_t at = v * t.dst_vector, added = v * t.residual_vector;
-    store_rows(sums + v * kLanes, (int64_t)vectors * kLanes, rows, *t.result, t.column + v * kLanes,
+    store_rows(sums + v * kLanes, (int64_t)vectors * kLanes, t.row_sums, rows, *t.result, t.column + v * kLanes,
                t.columns - v * kLanes, t.dst, at, t.dst_row, t.residual ? t.residual + added : nullptr, t.residual_row);
   }
 }
@@ -264,22 +257,34 @@ void pack_panel(const DotPack& p) {
   }
 }
 
+// A lane for each pixel: where a pixel is a word these are neighbours, else the sums of a vector for each are
+// transposed.
 void sum_bytes(const uint8_t* src, int64_t step, int64_t pixels, int64_t bytes, int32_t* sums) {
-  // Of a last vector only the bytes that exist count.
   constexpr int64_t kBytesOfVector = 4 * kLanes;
-  alignas(64) uint8_t last[kBytesOfVector] = {};
-  for (int64_t i = 0; i < bytes % kBytesOfVector; ++i) last[i] = 1;
+  const bool is_word = step == 4;
+  const int64_t bytes_left = is_word ? bytes : bytes % kBytesOfVector, whole = is_word ? 0 : bytes - bytes_left;
+  // Of a last vector only the bytes that exist count.
+  alignas(64) uint8_t last[kBytesOfVector];
+  for (int64_t i = 0; i < kBytesOfVector; ++i) last[i] = (is_word ? i % 4 : i) < bytes_left;
   const I32 ones = broadcast_i32(0x01010101), last_ones = load_i32((const int32_t*)last);
-  for (int64_t p = 0; p < pixels; ++p, src += step) {
+  const auto sum = [&](const uint8_t* at) __attribute__((always_inline)) {
     I32 acc = broadcast_i32(0);
-    int64_t i = 0;
-    for (; i + kBytesOfVector <= bytes; i += kBytesOfVector) dot_bytes(acc, load_i32((const int32_t*)(src + i)), ones);
-    if (i < bytes) dot_bytes(acc, load_i32((const int32_t*)(src + i)), last_ones);
-    alignas(64) int32_t lanes[kLanes];
-    store_i32(lanes, acc);
-    int32_t sum = 0;
-    for (int lane = 0; lane < kLanes; ++lane) sum += lanes[lane];
-    sums[p] = sum;
+    for (int64_t i = 0; i < whole; i += kBytesOfVector) dot_bytes(acc, load_i32((const int32_t*)(at + i)), ones);
+    if (bytes_left > 0) dot_bytes(acc, load_i32((const int32_t*)(at + whole)), last_ones);
+    return acc;
+  };
+  for (int64_t p = 0; p < pixels; p += kLanes, src += kLanes * step) {
+    const int64_t n = pixels - p < kLanes ? pixels - p : kLanes;
+    I32 acc = broadcast_i32(0);
+    if (is_word) {
+      acc = sum(src);
+    } else {
+      F32 rows[kLanes];
+      for (int64_t i = 0; i < kLanes; ++i) rows[i] = i < n ? bits_as_f32(sum(src + i * step)) : zero();
+      transpose(rows);
+      for (int64_t i = 0; i < kLanes; ++i) acc = acc + bits_as_i32(rows[i]);
+    }
+    n < kLanes ? store_i32_n(sums + p, acc, n) : store_i32(sums + p, acc);
   }
 }
 

@@ -61,26 +61,46 @@ std::optional<Int8Problem> Int8Problem::read(const Workload& workload, std::stri
     return p;
   }
   if (!read_conv_geometry(*p.product.node, p.product.w->shape(), p.geometry)) return reject("the weights are empty");
-  if (p.geometry.axes > 2) return reject("more than two spatial axes");
+  if (p.geometry.axes > 3) return reject("more than three spatial axes");
   if (!x[1].is_constant() || p.geometry.ic % p.geometry.groups != 0 || p.geometry.oc % p.geometry.groups != 0)
     return reject("the groups do not divide the channels");
   return p;
 }
 
-ConvShape Int8Problem::shape(const Dims& x, const Dims& y) const {
-  if (is_conv) return geometry.shape(x, y);
-  ConvShape s;
+DotShape Int8Problem::shape(const Dims& x, const Dims& y) const {
+  DotShape s;
+  if (is_conv) {
+    const Im2colConvShape c = geometry.panel_shape(x, y);
+    s.n = c.n;
+    s.groups = c.groups;
+    s.ic = c.ic;
+    s.oc = c.oc;
+    s.planes = {c.in[0], c.out[0], c.kernel[0], c.stride[0], c.pad[0], c.dilation[0]};
+    s.ih = c.in[1];
+    s.oh = c.out[1];
+    s.kh = c.kernel[1];
+    s.stride_h = c.stride[1];
+    s.pad_top = c.pad[1];
+    s.dilation_h = c.dilation[1];
+    s.iw = c.in[2];
+    s.ow = c.out[2];
+    s.kw = c.kernel[2];
+    s.stride_w = c.stride[2];
+    s.pad_left = c.pad[2];
+    s.dilation_w = c.dilation[2];
+    return s;
+  }
   s.ic = depth;
   s.oc = channels;
   s.iw = s.ow = element_count(x) / std::max<int64_t>(1, s.ic);
   return s;
 }
 
-ConvShape Int8Problem::hint() const {
+DotShape Int8Problem::hint() const {
   return shape(product.x->shape().hint_dims(), product.y->shape().hint_dims());
 }
 
-ConvShape Int8Problem::constant_shape() const {
+DotShape Int8Problem::constant_shape() const {
   const Dims ones(static_cast<size_t>(is_conv ? geometry.axes + 2 : 1), 1);
   return shape(ones, ones);
 }

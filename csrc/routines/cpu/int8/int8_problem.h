@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "routines/cpu/int8/dot_tile.h"
+#include "routines/cpu/int8/dot_conv.h"
 #include "routines/patterns/int8_product.h"
 
 namespace neo {
@@ -55,10 +55,10 @@ struct Int8Problem {
   static std::optional<Int8Problem> read(const Workload& workload, std::string* why);
 
   // This and result() read no value and no node: steps outlive the graph.
-  ConvShape shape(const Dims& x, const Dims& y) const;
-  ConvShape hint() const;
+  DotShape shape(const Dims& x, const Dims& y) const;
+  DotShape hint() const;
   // For what does not depend on sizes of batch and space: packed constants.
-  ConvShape constant_shape() const;
+  DotShape constant_shape() const;
   double traffic_bytes() const;  // of input, residual and result, at the hint
 
   // The schemas of a candidate; residual and result are held alike.
