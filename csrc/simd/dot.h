@@ -3,12 +3,13 @@
 // Products of small integers, summed in the int32 lanes of a vector: what products of 8-bit codes are written in. Every
 // tier gives the same numbers.
 //
-//   dot_pairs(c, a, b)   c + a0 * b0 + a1 * b1, where each lane of a and b holds two int16
-//   dot_bytes(c, a, b)   c + the sum of four a * b, where each lane of a holds four uint8 and each of b four int8;
-//   where
-//                        kHasDotBytes, on processors with kIsaAvx512Vnni
-//   load_columns(p)      the bytes of four pixels of kLanes channels each, as a word for each channel; where
-//   kHasDotBytes
+//   dot_pairs(c, a, b)     c + a0 * b0 + a1 * b1, where each lane of a and b holds two int16
+//
+// Where kHasDotBytes, on processors with kIsaAvx512Vnni:
+//
+//   dot_bytes(c, a, b)     c + the sum of four a * b, where each lane of a holds four uint8 and each of b four int8
+//   load_columns(p)        the bytes of four pixels of kLanes channels each, as a word for each channel
+//   load_columns(p, step)  of pixels that are `step` bytes apart
 
 #include "simd/vec.h"
 
@@ -25,10 +26,20 @@ NEO_INLINE void dot_pairs(I32& c, I32 a, I32 b) {
 NEO_INLINE void dot_bytes(I32& c, I32 a, I32 b) {
   asm("vpdpbusd %2, %1, %0" : "+v"(c.v) : "v"(a.v), "v"(b.v));
 }
-NEO_INLINE I32 load_columns(const uint8_t* p) {
+NEO_INLINE I32 columns_of(__m512i pixels) {
   const __m512i by_four = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   const __m512i by_one = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
-  return {_mm512_shuffle_epi8(_mm512_permutexvar_epi32(by_four, _mm512_loadu_si512(p)), by_one)};
+  return {_mm512_shuffle_epi8(_mm512_permutexvar_epi32(by_four, pixels), by_one)};
+}
+NEO_INLINE I32 load_columns(const uint8_t* p) {
+  return columns_of(_mm512_loadu_si512(p));
+}
+NEO_INLINE I32 load_columns(const uint8_t* p, int64_t step) {
+  const auto row = [&](int i) NEO_LAMBDA { return _mm_loadu_si128((const __m128i*)(p + i * step)); };
+  __m512i pixels = _mm512_castsi128_si512(row(0));
+  pixels = _mm512_inserti32x4(pixels, row(1), 1);
+  pixels = _mm512_inserti32x4(pixels, row(2), 2);
+  return columns_of(_mm512_inserti32x4(pixels, row(3), 3));
 }
 #else
 constexpr bool kHasDotBytes = false;
@@ -49,7 +60,7 @@ NEO_INLINE void dot_pairs(I32& c, I32 a, I32 b) {
 }
 #endif
 NEO_INLINE void dot_bytes(I32&, I32, I32) {}
-NEO_INLINE I32 load_columns(const uint8_t*) {
+NEO_INLINE I32 load_columns(const uint8_t*, int64_t = 0) {
   return broadcast_i32(0);
 }
 #endif

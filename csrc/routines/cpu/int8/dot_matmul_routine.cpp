@@ -181,11 +181,14 @@ class CodesMatmulStep final : public KernelStep {
     call.shape = MatmulShape::of(a.dims, b.dims);
     const DotShape one = call.shape.one();
     call.plan = plan_dot(one, schedule_, kernels_, DotFill::Form::Pixels, !a_grid_.is_signed());
-    call.split = TaskSplit::of(call.plan.tasks * call.shape.matrices, one.flops() * call.shape.matrices,
-                               call.plan.buffer_bytes(), threads_);
+    const int64_t packed = 4 * (call.plan.channels() + call.plan.weight_words());
+    call.packs_in_task = call.shape.matrices > 1 && call.plan.tasks == 1;
+    call.packed_at = round_up(call.plan.buffer_bytes(), int64_t{64});
+    call.split = TaskSplit::of(call.plan.tasks * call.shape.matrices, one.all_flops() * call.shape.matrices,
+                               call.packed_at + (call.packs_in_task ? packed : 0), threads_);
     call.constants_at = round_up(call.split.scratch_bytes(), int64_t{64});
-    return Prepared::of(call, call.constants_at + 4 * (call.plan.channels() * (kShared + call.shape.matrices) +
-                                                       call.plan.weight_words() * call.shape.matrices));
+    const int64_t kept = call.packs_in_task ? 0 : packed * call.shape.matrices;
+    return Prepared::of(call, call.constants_at + 4 * kShared * call.plan.channels() + kept);
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
@@ -200,9 +203,21 @@ class CodesMatmulStep final : public KernelStep {
     std::fill_n(shared + padded, padded, 0);
     std::fill_n(shared + 2 * padded, padded, -1);
     std::fill_n(shared + 3 * padded, padded, middle_of(b_grid_) - b_zero);
-    int32_t* inits = shared + kShared * padded;
-    int32_t* weights = inits + s.matrices * padded;
-    pack(call, reinterpret_cast<const uint8_t*>(args[b_]), a_zero, b_zero, inits, weights, team);
+    // The init of each column and the packed matrix, of one matrix after the other.
+    int32_t* packed = shared + kShared * padded;
+    const int64_t packed_words = padded + plan.weight_words();
+    const auto* b = reinterpret_cast<const uint8_t*>(args[b_]);
+    const auto pack = [&](int64_t matrix, int64_t panel, int32_t* to) {
+      pack_panel(call, b + matrix * s.b_step, panel, a_zero, b_zero, to);
+    };
+    if (!call.packs_in_task) {
+      constexpr int64_t kOfElement = 4;  // operations
+      const TaskSplit split = TaskSplit::of(s.matrices * plan.panels, kOfElement * s.matrices * s.depth * s.columns);
+      run_tasks(team, split, [&](int64_t begin, int64_t end, int) {
+        for (int64_t task = begin; task < end; ++task)
+          pack(task / plan.panels, task % plan.panels, packed + task / plan.panels * packed_words);
+      });
+    }
 
     DotOperands all;
     all.src_channel = s.depth;
@@ -223,8 +238,13 @@ class CodesMatmulStep final : public KernelStep {
         DotOperands one = all;
         one.src = reinterpret_cast<const uint8_t*>(args[a_]) + matrix * s.a_step;
         one.dst = args[y_] + matrix * s.rows * s.columns * item;
-        one.weight = weights + matrix * plan.weight_words();
-        one.result.init = inits + matrix * padded;
+        int32_t* at = packed + matrix * packed_words;
+        if (call.packs_in_task) {
+          at = reinterpret_cast<int32_t*>(buffer + call.packed_at);
+          for (int64_t panel = 0; panel < plan.panels; ++panel) pack(matrix, panel, at);
+        }
+        one.result.init = at;
+        one.weight = at + padded;
         run_dot(plan, kernels_, one, first, last, buffer);
         begin += last - first;
       }
@@ -237,41 +257,34 @@ class CodesMatmulStep final : public KernelStep {
     MatmulShape shape;
     DotPlan plan;  // of one matrix
     TaskSplit split;
-    int64_t constants_at = 0;  // in the scratch memory: those arrays, the init of each matrix, the packed matrices
+    bool packs_in_task = false;  // else all matrices before the first task
+    int64_t packed_at = 0;       // in a task's workspace: its packed matrix
+    int64_t constants_at = 0;    // in the scratch memory: those arrays, the packed matrices
   };
 
   static int32_t zero_of(const CodeGrid& grid, std::byte* const* args, int index) {
     return index < 0 ? grid.zero : static_cast<int32_t>(load_int64(grid.dtype, args[index]));
   }
 
-  void pack(const Call& call, const uint8_t* b, int32_t a_zero, int32_t b_zero, int32_t* inits, int32_t* weights,
-            Team& team) const {
+  // A panel of a matrix, at its place behind the inits of all columns.
+  void pack_panel(const Call& call, const uint8_t* b, int64_t number, int32_t a_zero, int32_t b_zero,
+                  int32_t* packed) const {
     const DotPlan& plan = call.plan;
-    const MatmulShape& s = call.shape;
-    const bool bytes = kernels_.codes == kByteCodes;
+    const DotPanel panel = dot_panel(plan, number);
+    const int64_t column = panel.begin * plan.lanes;
+    DotPack p;
+    p.src = b + column;
+    p.step = call.shape.columns;
+    p.rows = call.shape.depth;
+    p.columns = call.shape.columns - column;
+    p.vectors = panel.vectors();
+    p.is_signed = b_grid_.is_signed();
+    p.zero = b_zero;
     // The part that the zero point of a adds to a sum of bytes, which count from 0 on, is taken off.
-    const int32_t from = bytes ? a_zero + (a_grid_.is_signed() ? 128 : 0) : 0;
-    const int64_t tasks = s.matrices * plan.panels;
-    const TaskSplit split = TaskSplit::of(tasks, s.matrices * s.depth * s.columns);
-    run_tasks(team, split, [&](int64_t begin, int64_t end, int) {
-      for (int64_t task = begin; task < end; ++task) {
-        const int64_t matrix = task / plan.panels;
-        const DotPanel panel = dot_panel(plan, task % plan.panels);
-        const int64_t column = panel.begin * plan.lanes;
-        DotPack p;
-        p.src = b + matrix * s.b_step + column;
-        p.step = s.columns;
-        p.rows = s.depth;
-        p.columns = s.columns - column;
-        p.vectors = panel.vectors();
-        p.is_signed = b_grid_.is_signed();
-        p.zero = b_zero;
-        p.from = from;
-        p.dst = weights + matrix * plan.weight_words() + column * plan.words;
-        p.init = inits + matrix * plan.channels() + column;
-        kernels_.pack(p);
-      }
-    });
+    p.from = kernels_.codes == kByteCodes ? a_zero + (a_grid_.is_signed() ? 128 : 0) : 0;
+    p.dst = packed + plan.channels() + column * plan.words;
+    p.init = packed + column;
+    kernels_.pack(p);
   }
 
   CodeGrid a_grid_, b_grid_;
@@ -331,7 +344,8 @@ class CodesMatmulRoutine final : public RoutineOf<CodesMatmulRoutine> {
  private:
   static double estimate_us(const CodesMatmul& p, const Target& target) {
     // Cycles of a product of vectors, of a vector of results, of one of words that are packed.
-    constexpr double kBytesCycles = 1.3, kPairsCycles = 2, kResultCycles = 10, kPackCycles = 10;
+    constexpr double kBytesCycles = 1.3, kPairsCycles = 2, kResultCycles = 10, kBytesPackCycles = 4,
+                     kPairsPackCycles = 10;
     const Dims a = p.a->shape().hint_dims(), b = p.b->shape().hint_dims();
     const MatmulShape s = MatmulShape::of(a, b);
     const DotKernels& kernels = matmul_kernels_of(target);
@@ -339,8 +353,9 @@ class CodesMatmulRoutine final : public RoutineOf<CodesMatmulRoutine> {
         plan_dot(s.one(), CodesMatmulStep::schedule_of(p, target), kernels, DotFill::Form::Pixels, true);
     const auto vectors = static_cast<double>(plan.group_vectors * s.matrices), words = static_cast<double>(plan.words);
     const double dots = has_dot_bytes(target) ? kBytesCycles : kPairsCycles;
+    const double pack = has_dot_bytes(target) ? kBytesPackCycles : kPairsPackCycles;
     const double cycles =
-        static_cast<double>(s.rows) * vectors * (words * dots + 2 * kResultCycles) / 2 + vectors * words * kPackCycles;
+        static_cast<double>(s.rows) * vectors * (words * dots + 2 * kResultCycles) / 2 + vectors * words * pack;
     UnfittedLoad load;
     load.arithmetic_us = cycles_us(cycles * core_cycles(target), target);
     load.bytes = static_cast<double>(element_count(a) + element_count(b) +

@@ -221,40 +221,57 @@ void fill_row(const DotFill& f) {
   fill_pixels<kBytes>(f, f.end, f.columns);
 }
 
-// Words are made of bytes as they lie; the zero points and signs are seen to after that.
+// The words of `rows` rows of a vector of columns, of which `count` exist: bytes as they lie, int16 from the zero point
+// on.
+template <bool kBytes>
+NEO_INLINE I32 words_of_rows(const DotPack& p, const uint8_t* at, int rows, int64_t count) {
+  constexpr int kWidth = kBytes ? 8 : 16;
+  I32 bits = broadcast_i32(0);
+  for (int i = count == 0 ? 0 : rows; i-- > 0;) {
+    const uint8_t* row = at + i * p.step;
+    I32 codes = count == kLanes ? load_u8(row) : load_u8_n(row, count);
+    if constexpr (!kBytes) {
+      if (p.is_signed) codes = shift_right<24>(shift_left<24>(codes));
+      codes = (codes - broadcast_i32(p.zero)) & broadcast_i32(0xffff);
+    }
+    bits = shift_left<kWidth>(bits) | codes;
+  }
+  return bits;
+}
+
+// Bytes without a sign are held less 128; zero points are seen to after that.
 template <bool kBytes>
 void pack_panel(const DotPack& p) {
-  constexpr int kCodes = kBytes ? 4 : 2, kWidth = 32 / kCodes;
-  const I32 ones = broadcast_i32(0x01010101), zero_point = broadcast_i32(p.zero), mask = broadcast_i32(0xffff);
-  // Bytes without a sign are held less 128.
+  constexpr int kCodes = kBytes ? 4 : 2;
+  const I32 ones = broadcast_i32(0x01010101);
   const int32_t middle = kBytes && !p.is_signed ? 128 : 0;
   const int64_t words = (p.rows + kCodes - 1) / kCodes;
-  for (int64_t v = 0; v < p.vectors; ++v) {
-    const int64_t left = p.columns - v * kLanes;
-    const int64_t count = left < 0 ? 0 : (left < kLanes ? left : kLanes);
-    I32 sum = broadcast_i32(0);
-    for (int64_t word = 0; word < words; ++word) {
-      const uint8_t* at = p.src + word * kCodes * p.step + v * kLanes;
-      const int rows = (int)(p.rows - word * kCodes < kCodes ? p.rows - word * kCodes : kCodes);
-      I32 bits = broadcast_i32(0);
-      for (int i = count == 0 ? 0 : rows; i-- > 0;) {
-        const uint8_t* row = at + i * p.step;
-        I32 codes = count == kLanes ? load_u8(row) : load_u8_n(row, count);
-        if constexpr (!kBytes) {
-          if (p.is_signed) codes = shift_right<24>(shift_left<24>(codes));
-          codes = (codes - zero_point) & mask;
-        }
-        bits = shift_left<kWidth>(bits) | codes;
+  I32 sums[kDotVectors];
+  for (I32& sum : sums) sum = broadcast_i32(0);
+  int32_t* dst = p.dst;
+  for (int64_t word = 0; word < words; ++word) {
+    const int rows = (int)(p.rows - word * kCodes < kCodes ? p.rows - word * kCodes : kCodes);
+    const I32 signs = broadcast_i32(middle ? (int32_t)(0x80808080u >> (8 * (4 - rows))) : 0);
+    const uint8_t* at = p.src + word * kCodes * p.step;
+    for (int64_t v = 0; v < p.vectors; ++v, at += kLanes, dst += kLanes) {
+      const int64_t left = p.columns - v * kLanes;
+      const int64_t count = left < 0 ? 0 : (left < kLanes ? left : kLanes);
+      I32 bits;
+      if (kBytes && rows == kCodes && count == kLanes) {
+        bits = load_columns(at, p.step);
+      } else {
+        bits = words_of_rows<kBytes>(p, at, rows, count);
       }
       if constexpr (kBytes) {
-        if (middle) bits = bits ^ broadcast_i32((int32_t)(0x80808080u >> (8 * (4 - rows))));
-        dot_bytes(sum, ones, bits);
+        bits = bits ^ signs;
+        dot_bytes(sums[v], ones, bits);
       }
-      store_i32(p.dst + (word * p.vectors + v) * kLanes, bits);
+      store_i32(dst, bits);
     }
-    const int32_t offset = (int32_t)((uint32_t)p.rows * (uint32_t)(middle - p.zero));
-    store_i32(p.init + v * kLanes, (broadcast_i32(0) - sum - broadcast_i32(offset)) * broadcast_i32(p.from));
   }
+  const int32_t offset = (int32_t)((uint32_t)p.rows * (uint32_t)(middle - p.zero));
+  for (int64_t v = 0; v < p.vectors; ++v)
+    store_i32(p.init + v * kLanes, (broadcast_i32(0) - sums[v] - broadcast_i32(offset)) * broadcast_i32(p.from));
 }
 
 // A lane for each pixel: where a pixel is a word these are neighbours, else the sums of a vector for each are
