@@ -46,8 +46,9 @@ class EltwiseStepRun final : public KernelStep {
   int lanes_;
 };
 
-// The largest group of elementwise nodes that ends in `root`: same shape throughout, nothing read from outside.
-std::vector<const Node*> grow(const Node& root, const Graph::Users& users, const Graph& graph) {
+// The largest group of elementwise nodes that ends in `root`: same shape throughout, nothing read from outside, but
+// with `repeats` what codes stand for, which other readers then compute once more.
+std::vector<const Node*> grow(const Node& root, bool repeats, const Graph::Users& users, const Graph& graph) {
   constexpr size_t kMaxNodes = 24;
   std::vector<const Node*> group{&root};
   std::set<const Node*> members{&root};
@@ -57,13 +58,15 @@ std::vector<const Node*> grow(const Node& root, const Graph::Users& users, const
     for (size_t i = 0; i < group.size() && group.size() < kMaxNodes; ++i) {
       for (const Value* v : group[i]->inputs) {
         const Node* p = v ? v->producer : nullptr;
-        if (!p || members.count(p) || !is_eltwise(*p) || !(v->shape() == shape) || graph.is_output(v)) continue;
+        if (!p || members.count(p) || !is_eltwise(*p) || !(v->shape() == shape)) continue;
+        const bool is_repeated = repeats && p->op == "DequantizeLinear";
+        if (graph.is_output(v) && !is_repeated) continue;
         // A half is rounded where the model says so.
         if (v->dtype() == DType::Float16 || v->dtype() == DType::BFloat16) continue;
         const auto it = users.find(v);
         const bool inside = std::all_of(it->second.begin(), it->second.end(),
                                         [&](const auto& u) { return members.count(u.first) > 0; });
-        if (!inside) continue;
+        if (!inside && !is_repeated) continue;
         group.push_back(p);
         members.insert(p);
         grown = true;
@@ -162,8 +165,11 @@ class EltwiseRoutine final : public RoutineOf<EltwiseRoutine> {
   std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
     std::vector<Workload> found{Workload::of(root)};
     if (!is_eltwise(root)) return found;
-    std::vector<const Node*> group = grow(root, users, graph);
-    if (group.size() > 1) {
+    size_t largest = 1;
+    for (const bool repeats : {false, true}) {
+      std::vector<const Node*> group = grow(root, repeats, users, graph);
+      if (group.size() <= largest) continue;
+      largest = group.size();
       Workload together = Workload::of(std::move(group));
       if (compile_eltwise(together, nullptr)) found.push_back(std::move(together));
     }
