@@ -5,123 +5,15 @@ What an operator takes comes from ONNX's schemas; what its operands look like fr
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
-import ml_dtypes
 import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+
+from benchmarks.models.odd_operators import odd_cases
+from benchmarks.models.operator_cases import DTYPES, FLOATS, Case, Operand, dtypes_of, ints
 
 __all__ = ["Case", "cases"]
-
-_OPSET = 20
-_DTYPES = {
-    "float32": TensorProto.FLOAT,
-    "float16": TensorProto.FLOAT16,
-    "bfloat16": TensorProto.BFLOAT16,
-    "float64": TensorProto.DOUBLE,
-    "bool": TensorProto.BOOL,
-    "int8": TensorProto.INT8,
-    "uint8": TensorProto.UINT8,
-    "int16": TensorProto.INT16,
-    "int32": TensorProto.INT32,
-    "int64": TensorProto.INT64,
-}
-_FLOATS = ("float32", "float16", "bfloat16", "float64")
-_SCHEMA_NAMES = {"float32": "float", "float64": "double"}
-
-
-@dataclass(frozen=True)
-class Operand:
-    """An input (run-time) or an initializer: an array to be made."""
-
-    dims: tuple[int, ...]
-    dtype: str = "float32"
-    low: float = -1.0
-    high: float = 1.0
-    values: Any = None  # in place of random numbers
-    constant: bool = False
-    symbols: tuple[str, ...] = ()  # names of axes whose sizes only a call tells, the first ones
-
-    def array(self, random: np.random.Generator) -> np.ndarray:
-        """Return the values."""
-        dtype = _numpy(self.dtype)
-        if self.values is not None:
-            return np.asarray(self.values, dtype)
-        if self.dtype == "bool":
-            return random.integers(0, 2, self.dims).astype(dtype)
-        if self.dtype in _FLOATS:
-            return random.uniform(self.low, self.high, self.dims).astype(np.float32).astype(dtype)
-        low = 0 if self.dtype.startswith("u") and self.low < 0 else int(self.low)
-        return random.integers(low, max(int(self.high), low + 1), self.dims).astype(dtype)
-
-
-@dataclass(frozen=True)
-class Case:
-    """One operator with its operands."""
-
-    family: str
-    op: str
-    form: str
-    operands: tuple[Operand | None, ...]
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    outputs: int = 1
-    domain: str = ""
-
-    @property
-    def name(self) -> str:
-        """Operator, dtypes and form."""
-        kinds = [o.dtype for o in self.operands if o]
-        op = f"{self.domain}.{self.op}" if self.domain else self.op
-        return f"{op} {'x'.join(dict.fromkeys(kinds))} {self.form}"
-
-    def build(self) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
-        """Return the model and its inputs."""
-        random = np.random.default_rng(zlib.crc32(self.name.encode()))
-        names, inputs, constants, feeds = [], [], [], {}
-        for i, operand in enumerate(self.operands):
-            if operand is None:
-                names.append("")
-                continue
-            names.append(f"x{i}")
-            value = operand.array(random)
-            if operand.constant:
-                constants.append(_tensor(value, names[-1], operand.dtype))
-                continue
-            dims = [*operand.symbols, *value.shape[len(operand.symbols) :]]
-            inputs.append(helper.make_tensor_value_info(names[-1], _DTYPES[operand.dtype], dims))
-            feeds[names[-1]] = value
-        results = [f"y{i}" for i in range(self.outputs)]
-        node = helper.make_node(self.op, names, results, name="node", domain=self.domain, **self.attributes)
-        graph = helper.make_graph([node], "one", inputs, [onnx.ValueInfoProto(name=r) for r in results], constants)
-        opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid("com.microsoft", 1)]
-        return helper.make_model(graph, opset_imports=opsets, ir_version=9), feeds
-
-
-def _numpy(dtype: str) -> np.dtype:
-    return np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
-
-
-def _tensor(value: np.ndarray, name: str, dtype: str) -> onnx.TensorProto:
-    if dtype == "bfloat16":
-        return helper.make_tensor(name, TensorProto.BFLOAT16, value.shape, value.view(np.uint16).tobytes(), raw=True)
-    return numpy_helper.from_array(value, name)
-
-
-def _dtypes(op: str, operand: int = 0, only: Sequence[str] | None = None) -> list[str]:
-    """The dtypes of the table that an operand may have."""
-    schema = onnx.defs.get_schema(op, _OPSET)
-    formal = schema.inputs[min(operand, len(schema.inputs) - 1)]
-    allowed = {t[len("tensor(") : -1] for t in formal.types if t.startswith("tensor(")}
-    return [d for d in only or _DTYPES if _SCHEMA_NAMES.get(d, d) in allowed]
-
-
-def _ints(values: Sequence[int]) -> Operand:
-    return Operand((len(values),), "int64", values=np.asarray(values, np.int64), constant=True)
-
 
 _SMALL, _LARGE = (8, 125), (8, 64, 32, 32)
 
@@ -200,17 +92,17 @@ _BROADCASTS = {"same": _LARGE, "channels": (64, 1, 1), "row": (32,), "scalar": (
 def _elementwise() -> Iterator[Case]:
     for op in _UNARY:
         low, high = _POSITIVE.get(op, (-1.0, 1.0))
-        for dtype in _dtypes(op):
+        for dtype in dtypes_of(op):
             for form, dims in (("small", _SMALL), ("large", _LARGE)):
                 yield Case("unary", op, form, (Operand(dims, dtype, low, high),))
-        if "float32" in _dtypes(op):
+        if "float32" in dtypes_of(op):
             dynamic = Operand(_LARGE, "float32", low, high, symbols=("N",))
             yield Case("unary", op, "dynamic", (dynamic,))
     for op in _BINARY:
         attributes = {"BitShift": {"direction": "LEFT"}, "Mod": {"fmod": 0}}.get(op, {})
-        for dtype in _dtypes(op):
+        for dtype in dtypes_of(op):
             low, high = (1, 3) if op in ("BitShift", "Div", "Mod", "Pow") else (-3, 3)
-            if op == "Mod" and dtype in _FLOATS:
+            if op == "Mod" and dtype in FLOATS:
                 attributes = {"fmod": 1}
             forms = _BROADCASTS if dtype in ("float32", "int64", "bool", "float16", "uint8") else {"same": _LARGE}
             for form, dims in {"small": None, **forms}.items():
@@ -224,16 +116,16 @@ def _elementwise() -> Iterator[Case]:
                     (Operand(first, dtype, low, high), Operand(second, dtype, low, high)),
                     attributes,
                 )
-    for dtype in _DTYPES:
+    for dtype in DTYPES:
         for form, dims in {"small": None, "large": _LARGE, "scalar": ()}.items():
             first, second = (_SMALL, _SMALL) if dims is None else (_LARGE, dims)
             operands = (Operand(first, "bool"), Operand(first, dtype), Operand(second, dtype))
             yield Case("select", "Where", form, operands)
-    for dtype in _dtypes("Clip"):
+    for dtype in dtypes_of("Clip"):
         bounds = (Operand((), dtype, values=0, constant=True), Operand((), dtype, values=1, constant=True))
         yield Case("select", "Clip", "large", (Operand(_LARGE, dtype, -2, 3), *bounds))
-    for source in _DTYPES:
-        for target, code in _DTYPES.items():
+    for source in DTYPES:
+        for target, code in DTYPES.items():
             if source != target:
                 yield Case("cast", "Cast", f"to {target}", (Operand(_LARGE, source, 0, 3),), {"to": code})
     for count in (3, 6):
@@ -263,31 +155,31 @@ _IMAGE = (4, 48, 40, 40)
 
 def _reductions() -> Iterator[Case]:
     for op in _REDUCTIONS:
-        for dtype in _dtypes(op):
+        for dtype in dtypes_of(op):
             forms = {"last": [3], "channels": [1], "pixels": [2, 3], "first": [0], "all": [0, 1, 2, 3]}
             for form, axes in forms.items():
                 if dtype not in ("float32", "int64") and form not in ("last", "channels"):
                     continue
-                yield Case("reduce", op, form, (Operand(_IMAGE, dtype, 0.5, 2), _ints(axes)), {"keepdims": 1})
+                yield Case("reduce", op, form, (Operand(_IMAGE, dtype, 0.5, 2), ints(axes)), {"keepdims": 1})
     for op in ("ArgMax", "ArgMin"):
-        for dtype in _dtypes(op, only=("float32", "float16", "int8", "uint8", "int32", "int64")):
+        for dtype in dtypes_of(op, only=("float32", "float16", "int8", "uint8", "int32", "int64")):
             for axis in (0, 1, 3):
                 yield Case("reduce", op, f"axis {axis}", (Operand(_IMAGE, dtype, -100, 100),), {"axis": axis})
-    for dtype in _dtypes("CumSum"):
+    for dtype in dtypes_of("CumSum"):
         for axis in (0, 1, 3):
             at = Operand((), "int64", values=axis, constant=True)
             yield Case("reduce", "CumSum", f"axis {axis}", (Operand(_IMAGE, dtype, 0, 3), at))
     for op in ("Softmax", "LogSoftmax", "Hardmax"):
-        for dtype in _dtypes(op):
+        for dtype in dtypes_of(op):
             for axis in (1, -1):
                 yield Case("normalize", op, f"axis {axis}", (Operand(_IMAGE, dtype, -3, 3),), {"axis": axis})
             yield Case("normalize", op, "one row", (Operand((1, 1000), dtype, -3, 3),), {"axis": -1})
     rows = (4, 128, 384)
-    for dtype in _dtypes("LayerNormalization"):
+    for dtype in dtypes_of("LayerNormalization"):
         weights = (Operand((384,), dtype, constant=True), Operand((384,), dtype, constant=True))
         yield Case("normalize", "LayerNormalization", "rows", (Operand(rows, dtype), *weights), {"axis": -1})
         weights = (Operand((48,), dtype, constant=True), Operand((48,), dtype, constant=True))
-        if dtype in _dtypes("InstanceNormalization"):
+        if dtype in dtypes_of("InstanceNormalization"):
             yield Case("normalize", "InstanceNormalization", "image", (Operand(_IMAGE, dtype), *weights))
         groups = (Operand((8,), dtype, constant=True), Operand((8,), dtype, constant=True))
         yield Case("normalize", "GroupNormalization", "image", (Operand(_IMAGE, dtype), *groups), {"num_groups": 8})
@@ -299,9 +191,9 @@ def _reductions() -> Iterator[Case]:
         yield Case("normalize", "LRN", "image", (Operand(_IMAGE, dtype),), {"size": 5})
     skip = (Operand(rows), Operand(rows), *(Operand((384,), constant=True) for _ in range(3)))
     yield Case("contrib", "SkipLayerNormalization", "rows", skip, domain="com.microsoft")
-    for dtype in _dtypes("TopK", only=("float32", "float16", "int64", "int32", "float64")):
+    for dtype in dtypes_of("TopK", only=("float32", "float16", "int64", "int32", "float64")):
         for form, dims, k in (("of 1000", (64, 1000), 5), ("of 100000", (1, 100000), 100)):
-            yield Case("select", "TopK", form, (Operand(dims, dtype, -1000, 1000), _ints([k])), outputs=2)
+            yield Case("select", "TopK", form, (Operand(dims, dtype, -1000, 1000), ints([k])), outputs=2)
 
 
 def _movements() -> Iterator[Case]:
@@ -319,15 +211,15 @@ def _movements() -> Iterator[Case]:
             "backwards": ([-1], [-1000], [3], [-1]),
         }
         for form, cut in cuts.items():
-            yield Case("move", "Slice", form, (x, *map(_ints, cut)))
+            yield Case("move", "Slice", form, (x, *map(ints, cut)))
         for mode in ("constant", "reflect", "edge", "wrap"):
-            if dtype not in _dtypes("Pad"):
+            if dtype not in dtypes_of("Pad"):
                 continue
-            yield Case("move", "Pad", mode, (x, _ints([0, 0, 1, 2, 0, 0, 3, 4])), {"mode": mode})
-        yield Case("move", "Tile", "channels", (x, _ints([1, 2, 1, 1])))
-        yield Case("move", "Expand", "channels", (Operand((4, 48, 1, 1), dtype, 0, 3), _ints(_IMAGE)))
+            yield Case("move", "Pad", mode, (x, ints([0, 0, 1, 2, 0, 0, 3, 4])), {"mode": mode})
+        yield Case("move", "Tile", "channels", (x, ints([1, 2, 1, 1])))
+        yield Case("move", "Expand", "channels", (Operand((4, 48, 1, 1), dtype, 0, 3), ints(_IMAGE)))
         for op in ("DepthToSpace", "SpaceToDepth"):
-            if dtype in _dtypes(op):
+            if dtype in dtypes_of(op):
                 yield Case("move", op, "2x2", (x,), {"blocksize": 2})
         yield Case("move", "Trilu", "lower", (Operand((8, 200, 200), dtype, 0, 3),), {"upper": 0})
         yield Case(
@@ -339,7 +231,7 @@ def _movements() -> Iterator[Case]:
         yield Case(
             "index", "Gather", "columns", (Operand(_IMAGE, dtype, 0, 3), Operand((7,), "int64", 0, 40)), {"axis": 3}
         )
-        yield Case("index", "Gather", "constant", (Operand(_IMAGE, dtype, 0, 3), _ints([5, 1, 40])), {"axis": 1})
+        yield Case("index", "Gather", "constant", (Operand(_IMAGE, dtype, 0, 3), ints([5, 1, 40])), {"axis": 1})
         wide = Operand((64, 1000), dtype, 0, 3)
         yield Case("index", "GatherElements", "rows", (wide, Operand((64, 500), "int64", 0, 1000)), {"axis": 1})
         yield Case(
@@ -353,9 +245,9 @@ def _movements() -> Iterator[Case]:
         yield Case("index", "Compress", "rows", (wide, Operand((64,), "bool")), {"axis": 0})
         yield Case("index", "Compress", "columns", (wide, Operand((1000,), "bool")), {"axis": 1})
         yield Case("index", "NonZero", "wide", (Operand((64, 1000), dtype, 0, 3),))
-        if dtype in _dtypes("Unique"):
+        if dtype in dtypes_of("Unique"):
             yield Case("index", "Unique", "sorted", (Operand((10000,), dtype, 0, 3),))
-        if dtype in _dtypes("EyeLike"):
+        if dtype in dtypes_of("EyeLike"):
             yield Case("index", "EyeLike", "square", (Operand((500, 500), dtype, 0, 3),))
     for reduction in ("add", "max"):
         wide, places = Operand((64, 1000)), Operand((64, 500), "int64", 0, 1000)
@@ -390,7 +282,7 @@ def _products() -> Iterator[Case]:
         "primes": ((67, 131), (131, 97)),
     }
     for form, (a, b) in shapes.items():
-        for dtype in _dtypes("MatMul", only=("float32", "float16", "bfloat16", "float64", "int32")):
+        for dtype in dtypes_of("MatMul", only=("float32", "float16", "bfloat16", "float64", "int32")):
             for constant in (True, False):
                 kind = f"{form}, {'constant' if constant else 'run-time'}"
                 yield Case(
@@ -478,10 +370,10 @@ def _windows() -> Iterator[Case]:
         axes = len(dims) - 2
         square = {"kernel_shape": [3] * axes, "strides": [2] * axes, "pads": [1] * 2 * axes}
         for op in ("MaxPool", "AveragePool", "LpPool"):
-            for dtype in _dtypes(op, only=("float32", "float16", "uint8", "float64")):
+            for dtype in dtypes_of(op, only=("float32", "float16", "uint8", "float64")):
                 yield Case("pool", op, form, (Operand(dims, dtype, 0, 3),), square)
         for op in ("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"):
-            for dtype in _dtypes(op, only=("float32", "float16", "float64")):
+            for dtype in dtypes_of(op, only=("float32", "float16", "float64")):
                 yield Case("pool", op, form, (Operand(dims, dtype),))
     for form, dims, scale in (
         ("x2", (1, 32, 28, 28), 2.0),
@@ -566,5 +458,6 @@ def cases() -> Iterator[Case]:
         _windows,
         _recurrent,
         _quantized,
+        odd_cases,
     ):
         yield from family()
