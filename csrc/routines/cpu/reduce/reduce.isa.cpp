@@ -269,8 +269,14 @@ void reduce_tasks(const ReduceArgs& args, int64_t begin, int64_t end) {
 
 namespace {
 
-// exp(x - top) of a row, kept in `y` if there is one; sums of it, a lane each.
-F32 exponentials(const float* x, float* y, int64_t n, F32 top) {
+// The first n lanes of x; zeros behind them.
+NEO_INLINE F32 first_lanes(F32 x, int64_t n) {
+  return select(lt(to_f32(iota_i32()), broadcast((float)n)), x, zero());
+}
+
+// exp(x - top) of a row, kept in `y` if there is one, but for those of a last vector that is not full: they are `rest`,
+// since what is stored in part is slow to load again. Sums of all, a lane each.
+F32 exponentials(const float* x, float* y, int64_t n, F32 top, F32& rest) {
   F32 total = zero();
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
@@ -279,10 +285,8 @@ F32 exponentials(const float* x, float* y, int64_t n, F32 top) {
     total = total + e;
   }
   if (i < n) {
-    const F32 e =
-        select(lt(to_f32(iota_i32()), broadcast((float)(n - i))), exp_falling(load_n(x + i, n - i) - top), zero());
-    if (y) store_n(y + i, e, n - i);
-    total = total + e;
+    rest = first_lanes(exp_falling(load_n(x + i, n - i) - top), n - i);
+    total = total + rest;
   }
   return total;
 }
@@ -291,24 +295,27 @@ F32 exponentials(const float* x, float* y, int64_t n, F32 top) {
 void softmax_rows(const float* x, float* y, int64_t n, int64_t rows, bool logarithm) {
   float top[kLanes] = {}, last[kLanes];
   reduce_short_rows<ReduceKind::Max>(x, n, rows, top);
-  F32 total[kLanes];
+  F32 total[kLanes], rest[kLanes];
   for (int64_t r = 0; r < kLanes; ++r) {
-    total[r] =
-        r < rows ? exponentials(x + r * n, logarithm ? nullptr : y + r * n, n, broadcast(top[r])) : broadcast(1.0f);
+    total[r] = r < rows ? exponentials(x + r * n, logarithm ? nullptr : y + r * n, n, broadcast(top[r]), rest[r])
+                        : broadcast(1.0f);
   }
   transpose(total);
   for (int k = kLanes / 2; k > 0; k /= 2) {
     for (int r = 0; r < k; ++r) total[r] = total[r] + total[r + k];
   }
   store(last, logarithm ? load(top) + log(total[0]) : broadcast(1.0f) / total[0]);
-  for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
-    const F32 value = broadcast(last[r]);
-    const float* from = logarithm ? x : y;
-    const auto finished = [&](F32 v) NEO_LAMBDA { return logarithm ? v - value : v * value; };
-    int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) store(y + i, finished(load(from + i)));
-    if (i < n) store_n(y + i, finished(load_n(from + i, n - i)), n - i);
+  const auto finished = [&](F32 v, int64_t r)
+                            NEO_LAMBDA { return logarithm ? v - broadcast(last[r]) : v * broadcast(last[r]); };
+  const int64_t full = n / kLanes * kLanes;
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* from = (logarithm ? x : y) + r * n;
+    for (int64_t i = 0; i < full; i += kLanes) store(y + r * n + i, finished(load(from + i), r));
   }
+  // Loads from the next row would wait for a store in part that reaches over it.
+  if (full == n) return;
+  for (int64_t r = 0; r < rows; ++r)
+    store_n(y + r * n + full, finished(logarithm ? load_n(x + r * n + full, n - full) : rest[r], r), n - full);
 }
 
 void softmax_columns(const float* x, float* y, int64_t along, int64_t stride, int64_t columns, bool logarithm) {
@@ -350,7 +357,6 @@ void softmax_tasks(const SoftmaxArgs& args, int64_t begin, int64_t end) {
 
 namespace {
 
-// Sum of (x - mean)^2, of four accumulators and a rest.
 NEO_INLINE float squares_about(const float* x, int64_t n, float mean) {
   const F32 m = broadcast(mean);
   F32 a = zero(), b = zero();
@@ -361,9 +367,16 @@ NEO_INLINE float squares_about(const float* x, int64_t n, float mean) {
     a = fma(u, u, a);
     b = fma(v, v, b);
   }
-  float rest = 0;
-  for (; i < n; ++i) rest += (x[i] - mean) * (x[i] - mean);
-  return reduce_add(a + b) + rest;
+  if (i + kLanes <= n) {
+    const F32 u = load(x + i) - m;
+    a = fma(u, u, a);
+    i += kLanes;
+  }
+  if (i < n) {
+    const F32 v = first_lanes(load_n(x + i, n - i) - m, n - i);
+    b = fma(v, v, b);
+  }
+  return reduce_add(a + b);
 }
 
 // y = x * scale + shift over n elements.

@@ -79,8 +79,26 @@ struct Times : Plus<T> {
   static NEO_INLINE T merge(T a, T b) { return multiply(a, b); }
 };
 
+// Extremes of real numbers that are ordered: one instruction, which loses NaN.
+struct LargestOrdered : Plus<double> {
+  static NEO_INLINE double start() { return -INFINITY; }
+  static NEO_INLINE double merge(double a, double b) { return a > b ? a : b; }
+};
+struct SmallestOrdered : Plus<double> {
+  static NEO_INLINE double start() { return INFINITY; }
+  static NEO_INLINE double merge(double a, double b) { return a < b ? a : b; }
+};
+struct Unordered {
+  using A = uint64_t;
+  static constexpr bool kSelects = false;
+  static NEO_INLINE A start() { return 0; }
+  static NEO_INLINE A of(double x) { return x != x; }
+  static NEO_INLINE A merge(A a, A b) { return a | b; }
+};
+
 template <class T>
 struct Largest : Plus<T> {
+  using Ordered = LargestOrdered;
   static constexpr bool kSelects = true;
   static NEO_INLINE T start() { return least_of<T>(); }
   static NEO_INLINE T merge(T a, T b) { return a > b || a != a ? a : b; }
@@ -88,47 +106,56 @@ struct Largest : Plus<T> {
 
 template <class T>
 struct Smallest : Plus<T> {
+  using Ordered = SmallestOrdered;
   static constexpr bool kSelects = true;
   static NEO_INLINE T start() { return most_of<T>(); }
   static NEO_INLINE T merge(T a, T b) { return a < b || a != a ? a : b; }
 };
 
 // Sums of integers of at most 32 bits, as many as memory holds.
-template <class T>
+template <class T, class Sum = int64_t>
 struct Wide {
-  using A = int64_t;
+  using A = Sum;
   static constexpr bool kSelects = false;
   static NEO_INLINE A start() { return 0; }
   static NEO_INLINE A of(T x) { return (A)x; }
   static NEO_INLINE A merge(A a, A b) { return a + b; }
 };
 
+// Takes the upper half of 2 * kWidth partial results into the lower one, then kWidth of the elements that are left
+// where they are as many, and so on with halves.
+template <class Op, int kWidth, class T>
+NEO_INLINE void fold_halves(typename Op::A* acc, const T* x, int64_t n) {
+  for (int g = 0; g < kWidth; ++g) acc[g] = Op::merge(acc[g], acc[g + kWidth]);
+  if ((n & kWidth) != 0) {
+    for (int g = 0; g < kWidth; ++g) acc[g] = Op::merge(acc[g], Op::of(x[g]));
+    x += kWidth;
+  }
+  if constexpr (kWidth > 1) fold_halves<Op, kWidth / 2>(acc, x, n);
+}
+
 template <class Op, class T>
 NEO_INLINE typename Op::A fold_row(const T* x, int64_t n) {
   using A = typename Op::A;
   constexpr int kWidth = kAccumulators<A>;
-  A acc[kWidth];
-  if (n < kWidth) {
+  constexpr int64_t kShort = 8;
+  if (n < kShort) {
     A sum = Op::start();
     for (int64_t i = 0; i < n; ++i) sum = Op::merge(sum, Op::of(x[i]));
     return sum;
   }
+  if constexpr (Op::kSelects && is_real<A>) {
+    // Two passes wait less than one whose every step has two comparisons.
+    const A best = fold_row<typename Op::Ordered>(x, n);
+    return fold_row<Unordered>(x, n) != 0 ? (A)NAN : best;
+  }
+  A acc[kWidth];
   for (int g = 0; g < kWidth; ++g) acc[g] = Op::start();
   int64_t i = 0;
   for (; i + kWidth <= n; i += kWidth) {
     for (int g = 0; g < kWidth; ++g) acc[g] = Op::merge(acc[g], Op::of(x[i + g]));
   }
-  for (int g = 0; i < n; ++i, ++g) acc[g] = Op::merge(acc[g], Op::of(x[i]));
-  const auto fold_half = [&](int width) NEO_LAMBDA {
-    for (int g = 0; g < width; ++g) acc[g] = Op::merge(acc[g], acc[g + width]);
-  };
-  if constexpr (Op::kSelects && is_real<A>) {
-    // Written out: a loop has jumps that depend on the elements.
-#pragma GCC unroll 8
-    for (int width = kWidth / 2; width > 0; width /= 2) fold_half(width);
-  } else {
-    for (int width = kWidth / 2; width > 0; width /= 2) fold_half(width);
-  }
+  fold_halves<Op, kWidth / 2>(acc, x + i, n - i);
   return acc[0];
 }
 

@@ -47,6 +47,21 @@ NEO_INLINE T whole_of(double x) {
   return x < -0x1p63 ? (T)INT64_MIN : x == x ? (T)(int64_t)x : (T)0;
 }
 
+template <class Op, class T>
+struct Rows {
+  static NEO_INLINE typename Op::A fold(const T* x, int64_t n) { return fold_row<Op>(x, n); }
+};
+// Sums of a block of elements of at most 16 bits fit 32 bits.
+template <class T>
+requires(sizeof(T) <= 2) struct Rows<Wide<T>, T> {
+  static NEO_INLINE int64_t fold(const T* x, int64_t n) {
+    constexpr int64_t kBlock = 1 << 15;
+    int64_t sum = 0;
+    for (int64_t i = 0; i < n; i += kBlock) sum += fold_row<Wide<T, int32_t>>(x + i, n - i < kBlock ? n - i : kBlock);
+    return sum;
+  }
+};
+
 template <class Op, class T, class F>
 NEO_KERNEL fold(const TypedReduceArgs& args, int64_t begin, int64_t end, F finish) {
   using A = typename Op::A;
@@ -56,7 +71,7 @@ NEO_KERNEL fold(const TypedReduceArgs& args, int64_t begin, int64_t end, F finis
       const int64_t first = task * s.rows_per_task;
       const int64_t last = first + s.rows_per_task < s.outer ? first + s.rows_per_task : s.outer;
       for (int64_t i = first; i < last; ++i)
-        ((T*)args.dst)[i] = (T)(finish(fold_row<Op>((const T*)args.src + i * s.along, s.along)));
+        ((T*)args.dst)[i] = (T)(finish(Rows<Op, T>::fold((const T*)args.src + i * s.along, s.along)));
       continue;
     }
     const ReduceTile tile = ReduceTile::of(s, task);
