@@ -274,6 +274,17 @@ Value* make_square_sum(Rewriter& rewriter, const Node& root) {
   return rewriter.insert(&root, root.op == "Sqrt" ? "ReduceL2" : "ReduceSumSquare", std::move(inputs), sum->attrs);
 }
 
+// Microsoft's form of RMSNormalization, whose shift is an input.
+bool rename_simplified_norm(Rewriter& rewriter, Node& node) {
+  if (node.op != "SimplifiedLayerNormalization" && node.op != "com.microsoft.SimplifiedLayerNormalization")
+    return false;
+  if (node.output(1)) return false;
+  Value* normal = rewriter.insert(&node, "RMSNormalization", {node.inputs[0], node.inputs[1]}, node.attrs);
+  if (Value* shift = node.input(2)) normal = rewriter.insert(&node, "Add", {normal, shift});
+  rewriter.replace(node.outputs[0], normal);
+  return true;
+}
+
 // Microsoft's normalization of a sum, as the sum and the normalization.
 bool split_skip_norm(Rewriter& rewriter, Node& node) {
   const bool simplified = node.op == "com.microsoft.SkipSimplifiedLayerNormalization";
@@ -297,8 +308,8 @@ bool recognize_normalizations_in_body(Graph& graph, const PassContext& context) 
     Node* node = *it;
     if (rewriter.is_retired(node) || node->outputs.empty() || !node->outputs.front()) continue;
     Value* out = node->outputs.front();
-    if (!out->type.is_tensor() || out->dtype() != DType::Float32 || !out->shape().has_rank() ||
-        split_skip_norm(rewriter, *node))
+    if (!out->type.is_tensor() || !out->shape().has_rank() || rename_simplified_norm(rewriter, *node) ||
+        split_skip_norm(rewriter, *node) || out->dtype() != DType::Float32)
       continue;
     if (Value* sum = make_square_sum(rewriter, *node)) {
       rewriter.replace(out, sum);

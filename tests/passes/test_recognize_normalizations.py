@@ -125,6 +125,36 @@ def test_skip_layer_normalization() -> None:
     ]
 
 
+@pytest.mark.parametrize("op", ["SimplifiedLayerNormalization", "com.microsoft.SimplifiedLayerNormalization"])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_simplified_layer_normalization(op: str, dtype: str) -> None:
+    text = f"""graph "g" (x: {dtype}[2,3,4], g: {dtype}[4], b: {dtype}[4]) -> (y, z) {{
+      y = {op}(x, g) {{epsilon=1e-05}}
+      z = {op}(x, g, b) {{epsilon=1e-05}}
+    }}"""
+    tolerance = 1e-5 if dtype == "float32" else 4e-3
+    assert lines_of(after(text, "recognize_normalizations", rtol=tolerance, atol=tolerance)) == [
+        "y = RMSNormalization(x, g) {epsilon=1e-05}",
+        "z_1 = RMSNormalization(x, g) {epsilon=1e-05}",
+        "z = Add(z_1, b)",
+    ]
+
+
+def test_half_skip_layer_normalization() -> None:
+    text = """graph "g" (x: float16[2,3,4], z: float16[2,3,4], g: float16[4]) -> (y) {
+      y = com.microsoft.SkipSimplifiedLayerNormalization(x, z, g) {epsilon=1e-05}
+    }"""
+    ops = ops_of(after(text, "recognize_normalizations", rtol=4e-3, atol=4e-3))
+    assert ops == ["Add", "RMSNormalization"]
+
+
+def test_a_simplified_normalization_of_two_results_stays() -> None:
+    text = """graph "g" (x: float32[2,4], g: float32[4]) -> (y, s) {
+      y, s = SimplifiedLayerNormalization(x, g) {epsilon=1e-05}
+    }"""
+    assert_keeps(text, "recognize_normalizations")
+
+
 KEPT = {
     "middle-axis": "m = ReduceMean(x, rows) \n c = Sub(x, m) \n p = Mul(c, c) \n v = ReduceMean(p, rows) \n s = Sqrt(v) \n y = Div(c, s)",
     "no-root": CENTRED + "p = Mul(c, c) \n v = ReduceMean(p, last) \n y = Div(c, v)",
