@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from neo.errors import UnsupportedError
 from neo.frontend.onnx import (  # noqa: F401  (each registers its converters)
     activations,
+    attention,
     constants,
     elementwise,
     experimental,
