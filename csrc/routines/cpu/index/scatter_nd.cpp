@@ -29,18 +29,45 @@ struct ScatterCall {
 constexpr int64_t kCopyChunk = 1 << 16;
 
 // Combines a run of elements with updates.
-void combine_run(DType dtype, ScatterReduction reduction, std::byte* to, const std::byte* from, int64_t count) {
-  with_combine(dtype, reduction, [&]<class T>(T, auto combine) {
-    auto* y = reinterpret_cast<T*>(to);
-    const auto* x = reinterpret_cast<const T*>(from);
-    if (reduction == ScatterReduction::Add) {
-      // The loop is a vector's where the reduction is known.
-      const decltype(combine) add{ScatterReduction::Add};
-      for (int64_t i = 0; i < count; ++i) y[i] = add(y[i], x[i]);
-    } else {
-      for (int64_t i = 0; i < count; ++i) y[i] = combine(y[i], x[i]);
+using CombineRun = void (*)(std::byte* to, const std::byte* from, int64_t count);
+
+template <class T, class C, ScatterReduction reduction>
+void combine_run(std::byte* to, const std::byte* from, int64_t count) {
+  // Loops are vectors' where the reduction and the number of elements are known.
+  constexpr C combine{reduction};
+  constexpr int64_t kBlock = 64 / sizeof(T);
+  auto* y = reinterpret_cast<T*>(to);
+  const auto* x = reinterpret_cast<const T*>(from);
+  int64_t i = 0;
+  for (; i + kBlock <= count; i += kBlock) {
+#pragma GCC ivdep
+    for (int64_t j = 0; j < kBlock; ++j) y[i + j] = combine(y[i + j], x[i + j]);
+  }
+  for (; i < count; ++i) y[i] = combine(y[i], x[i]);
+}
+
+// Null where updates replace elements.
+CombineRun combine_run_of(DType dtype, ScatterReduction reduction) {
+  CombineRun run = nullptr;
+  with_combine(dtype, reduction, [&]<class T, class C>(T, C) {
+    switch (reduction) {
+      case ScatterReduction::None:
+        break;
+      case ScatterReduction::Add:
+        run = combine_run<T, C, ScatterReduction::Add>;
+        break;
+      case ScatterReduction::Mul:
+        run = combine_run<T, C, ScatterReduction::Mul>;
+        break;
+      case ScatterReduction::Max:
+        run = combine_run<T, C, ScatterReduction::Max>;
+        break;
+      case ScatterReduction::Min:
+        run = combine_run<T, C, ScatterReduction::Min>;
+        break;
     }
   });
+  return run;
 }
 
 // Constant indices: which runs go where is known once the sizes are.
@@ -52,8 +79,7 @@ class ScatterStep final : public KernelStep {
         tuples_(tuples),
         data_(data),
         updates_(updates),
-        dtype_(dtype),
-        reduction_(reduction) {}
+        combine_(combine_run_of(dtype, reduction)) {}
 
   Prepared prepare(std::span<const Arg> args) const override {
     const Arg& data = args[static_cast<size_t>(data_)];
@@ -97,10 +123,10 @@ class ScatterStep final : public KernelStep {
         const ScatterRun& r = runs[i];
         std::byte* to = y + r.to * call.width;
         const std::byte* from = updates + r.from * call.width;
-        if (reduction_ == ScatterReduction::None) {
-          std::memcpy(to, from, static_cast<size_t>(r.count * call.width));
+        if (combine_) {
+          combine_(to, from, r.count);
         } else {
-          combine_run(dtype_, reduction_, to, from, r.count);
+          std::memcpy(to, from, static_cast<size_t>(r.count * call.width));
         }
       }
     });
@@ -133,8 +159,7 @@ class ScatterStep final : public KernelStep {
   int64_t tuples_;
   int data_;
   int updates_;
-  DType dtype_;
-  ScatterReduction reduction_;
+  CombineRun combine_;
 };
 
 // Indices that are known when it runs.
@@ -165,7 +190,8 @@ class ScatterHostStep final : public HostStep {
     const int64_t bytes = run * item_bytes(x.dtype());
     const auto* from = updates.as<std::byte>();
     auto* to = y.as<std::byte>();
-    with_width(reduction_ == ScatterReduction::None ? bytes : 0, [&](auto fixed) {
+    const CombineRun combine = combine_run_of(x.dtype(), reduction_);
+    with_width(combine ? 0 : bytes, [&](auto fixed) {
       const int64_t width = fixed > 0 ? fixed : bytes;
       for (int64_t t = 0; t < tuples; ++t, from += width) {
         int64_t at = 0;
@@ -173,10 +199,10 @@ class ScatterHostStep final : public HostStep {
           const int64_t size = x.dims()[static_cast<size_t>(d)];
           at = at * size + index_inside(ctx, *index++, size);
         }
-        if (reduction_ == ScatterReduction::None) {
-          std::memcpy(to + at * width, from, static_cast<size_t>(width));
+        if (combine) {
+          combine(to + at * width, from, run);
         } else {
-          combine_run(x.dtype(), reduction_, to + at * width, from, run);
+          std::memcpy(to + at * width, from, static_cast<size_t>(width));
         }
       }
     });
