@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/check.h"
 #include "exec/dependencies.h"
+#include "exec/growth.h"
 
 namespace neo::python {
 namespace {
@@ -199,6 +200,11 @@ py::dict describe_plan(const Plan& plan) {
     py::dict bodies;
     for (const auto& [name, body] : bodies_of(*item)) bodies[name] = numbers.at(body);
     entry["bodies"] = bodies;
+    py::list grown;  // numbers of carried values
+    if (const auto* loop = std::get_if<LoopItem>(&item->what)) {
+      for (const Growth& growth : find_growths(*loop)) grown.append(growth.carried);
+    }
+    entry["grows_in_place"] = grown;
   }
   py::dict out;
   out["blocks"] = blocks;

@@ -26,9 +26,12 @@ int64_t align_up(int64_t bytes, int64_t alignment) {
 bool is_placed(const Slot& slot, const SymbolValues& symbols) {
   if (!slot.type.is_tensor() || !slot.type.shape.has_rank()) return false;
   std::map<std::string, Symbol> used;
-  for (const Dim& d : slot.type.shape.dims()) d.collect_symbols(used);
-  for (const Dim& d : slot.strides) d.collect_symbols(used);
-  slot.offset.collect_symbols(used);
+  const auto add = [&](const Dim& d) {
+    if (!d.is_constant()) d.collect_symbols(used);
+  };
+  for (const Dim& d : slot.type.shape.dims()) add(d);
+  for (const Dim& d : slot.strides) add(d);
+  add(slot.offset);
   return std::all_of(used.begin(), used.end(), [&](const auto& s) { return symbols.count(s.first) > 0; });
 }
 
@@ -67,6 +70,46 @@ StepLaunches launches_of(const Block& block, const Binding& binding, const StepI
 bool has_nothing_to_write(std::span<const Arg> outputs) {
   return std::all_of(outputs.begin(), outputs.end(),
                      [](const Arg& output) { return !output.present || element_count(output.dims) == 0; });
+}
+
+// The value that grows in whose memory a slot does not lie densely; null: it is dense, or says its strides itself.
+const Growth* growth_of(const Block& block, const Binding& binding, size_t slot) {
+  if (binding.growths.empty()) return nullptr;
+  while (block.slots[slot].storage == Slot::Storage::View) slot = static_cast<size_t>(block.slots[slot].base);
+  for (const Growth& growth : binding.growths) {
+    if (!growth.is_contiguous && growth.whole == static_cast<int>(slot)) return &growth;
+  }
+  return nullptr;
+}
+
+// By slot: its description is that of another binding of the region.
+std::vector<bool> find_unchanged(const Block& block, const Binding& binding, const Binding& before) {
+  std::vector<bool> unchanged(block.slots.size());
+  for (size_t i = 0; i < unchanged.size(); ++i) {
+    unchanged[i] = binding.sized[i] && before.sized[i] && block.slots[i].strides.empty() &&
+                   binding.dims[i] == before.dims[i] && growth_of(block, binding, i) == nullptr;
+  }
+  return unchanged;
+}
+
+// The value that an item of the region appends to, or whose past it copies; null: none.
+const Growth* growth_at(const Binding& binding, const Block& block, const Region& region, size_t item) {
+  for (const Growth& growth : binding.growths) {
+    if (growth.append == item && &block.regions[growth.region] == &region) return &growth;
+  }
+  return nullptr;
+}
+
+// The arguments of an item that appends as those of one that writes behind the past, which lies there already.
+void leave_past(const Growth& growth, std::vector<Arg>& args, Binding& binding, size_t items) {
+  const auto axis = static_cast<size_t>(growth.axis);
+  const size_t item = binding.prepared.size();
+  const int64_t past = args.front().dims[axis];
+  Arg& to = args.back();
+  args.front().dims[axis] = 0;
+  to.dims[axis] -= past;
+  binding.append_bytes.resize(items, 0);
+  binding.append_bytes[item] = past * to.strides[axis] * item_bytes(to.dtype);
 }
 
 // The place of a slot in the memory that holds it, directly or as a part of other slots.
@@ -259,9 +302,11 @@ int64_t place_buffers(const Region& region, std::vector<size_t> order, const std
 
 }  // namespace
 
-std::shared_ptr<const Binding> bind_region(const Block& block, const Region& region, const SymbolValues& symbols) {
+std::shared_ptr<const Binding> bind_region(const Block& block, const Region& region, const SymbolValues& symbols,
+                                           std::span<const Growth> growths, const Binding* before) {
   auto binding = std::make_shared<Binding>();
   binding->symbols = symbols;
+  binding->growths.assign(growths.begin(), growths.end());
   for (const Guard& guard : region.guards) check_guard(guard, symbols);
 
   const size_t slots = block.slots.size();
@@ -304,15 +349,26 @@ std::shared_ptr<const Binding> bind_region(const Block& block, const Region& reg
   binding->device_arena_bytes = place_buffers(region, std::move(of_device), bytes, binding->offset);
 
   places.check_order(region);
+  const std::vector<bool> unchanged = before ? find_unchanged(block, *binding, *before) : std::vector<bool>(slots);
+  const auto is_unchanged = [&](const StepItem& call) {
+    const auto is_same = [&](int slot) { return slot < 0 || unchanged[static_cast<size_t>(slot)]; };
+    return std::all_of(call.inputs.begin(), call.inputs.end(), is_same) &&
+           std::all_of(call.outputs.begin(), call.outputs.end(), is_same);
+  };
   for (const Item& item : region.items) {
     checkpoint();
     Prepared prepared;
     const auto* call = std::get_if<StepItem>(&item.what);
     if (call && call->spec) places.check_overlaps(*call);
-    if (call && call->step->kind() == Step::Kind::Kernel) {
+    const Growth* growth = growth_at(*binding, block, region, binding->prepared.size());
+    if (call && call->step->kind() == Step::Kind::Kernel && before && !growth && is_unchanged(*call)) {
+      prepared = before->prepared[binding->prepared.size()];
+      binding->scratch_bytes = std::max(binding->scratch_bytes, prepared.scratch_bytes);
+    } else if (call && call->step->kind() == Step::Kind::Kernel) {
       std::vector<Arg> args;
       for (int slot : call->inputs) args.push_back(describe_slot(block, *binding, slot));
       for (int slot : call->outputs) args.push_back(describe_slot(block, *binding, slot));
+      if (growth) leave_past(*growth, args, *binding, region.items.size());
       const auto& step = static_cast<const KernelStep&>(*call->step);
       if (has_nothing_to_write(std::span(args).subspan(call->inputs.size()))) {
         prepared.is_idle = true;
@@ -360,7 +416,9 @@ Arg describe_slot(const Block& block, const Binding& binding, int index) {
   arg.dtype = slot.type.dtype;
   arg.layout = slot.layout;
   arg.dims = binding.dims[i];
-  if (slot.strides.empty()) {
+  if (const Growth* growth = growth_of(block, binding, i)) {
+    arg.strides = strides_in_room(*growth, arg.dims, binding.dims[static_cast<size_t>(growth->whole)]);
+  } else if (slot.strides.empty()) {
     arg.strides = dense_strides(slot.layout.physical_dims(arg.dims));
   } else {
     for (const Dim& s : slot.strides) arg.strides.push_back(s.evaluate(binding.symbols));
@@ -377,11 +435,14 @@ bool Arg::is_dense() const {
   return true;
 }
 
-std::shared_ptr<const Binding> BindingCache::get(const Block& block, const Region& region,
-                                                 const SymbolValues& symbols) {
+std::shared_ptr<const Binding> BindingCache::get(const Block& block, const Region& region, const SymbolValues& symbols,
+                                                 const std::vector<Growth>& growths) {
+  std::shared_ptr<const Binding> before;
   {
     const std::lock_guard lock(mutex_);
-    const auto fits = [&](const Entry& e) { return e.region == &region && e.binding->symbols == symbols; };
+    const auto fits = [&](const Entry& e) {
+      return e.region == &region && e.binding->symbols == symbols && e.binding->growths == growths;
+    };
     // The last sizes come again, or, in a loop whose values grow, those that have waited longest.
     auto it = entries_.begin();
     if (it != entries_.end() && !fits(*it)) {
@@ -392,8 +453,11 @@ std::shared_ptr<const Binding> BindingCache::get(const Block& block, const Regio
       entries_.splice(entries_.begin(), entries_, it);
       return entries_.front().binding;
     }
+    const auto last =
+        std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.region == &region; });
+    if (last != entries_.end()) before = last->binding;
   }
-  auto binding = bind_region(block, region, symbols);
+  auto binding = bind_region(block, region, symbols, growths, before.get());
   const std::lock_guard lock(mutex_);
   entries_.push_front({&region, binding});
   size_t slots = 0;

@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/fork_safe_mutex.h"
 #include "exec/device_step.h"
+#include "exec/growth.h"
 #include "exec/plan.h"
 
 namespace neo {
@@ -23,7 +25,9 @@ struct Binding {
   int64_t passing_bytes = 0;        // of the arena whose contents end with the region
   int64_t kept_bytes = 0;           // of the arena at the region's place
   int64_t scratch_bytes = 0;
-  std::vector<Prepared> prepared;  // by item; empty for items that need none
+  std::vector<Prepared> prepared;     // by item; empty for items that need none
+  std::vector<Growth> growths;        // values of the block that grow in place
+  std::vector<int64_t> append_bytes;  // by item, bytes into its last output where it writes; empty: 0 for all
   // Of regions with device steps.
   int64_t device_arena_bytes = 0;      // offsets of slots of a device lie in an arena of its own
   int64_t device_scratch_bytes = 0;    // temporaries of the step that wants most
@@ -35,14 +39,17 @@ std::vector<int64_t> temporary_offsets(const StepLaunches& launches, int counts)
 // One argument of a kernel or device step.
 Arg describe_slot(const Block& block, const Binding& binding, int slot);
 
-// Checks guards, evaluates every formula, plans the arenas (greedy by size over may_share) and prepares kernel steps.
-std::shared_ptr<const Binding> bind_region(const Block& block, const Region& region, const SymbolValues& symbols);
+// Checks guards, evaluates every formula, plans the arenas (greedy by size over may_share) and prepares kernel steps,
+// but for those with the arguments of another binding of the region, `before`.
+std::shared_ptr<const Binding> bind_region(const Block& block, const Region& region, const SymbolValues& symbols,
+                                           std::span<const Growth> growths = {}, const Binding* before = nullptr);
 
 // Bindings by symbol values, the least recently used dropped beyond `capacity`. Thread-safe.
 class BindingCache {
  public:
   explicit BindingCache(size_t capacity = 32) : capacity_(capacity) {}
-  std::shared_ptr<const Binding> get(const Block& block, const Region& region, const SymbolValues& symbols);
+  std::shared_ptr<const Binding> get(const Block& block, const Region& region, const SymbolValues& symbols,
+                                     const std::vector<Growth>& growths);
   size_t size() const;
 
  private:

@@ -83,6 +83,7 @@ int64_t Frame::arena_bytes() const {
   for (const Lane& lane : lanes_) total += lane.scratch.capacity_bytes();
   total += passing_.capacity_bytes();
   for (const Arena& a : kept_) total += a.capacity_bytes();
+  total += growing_.bytes();
   for (const auto& [block, frame] : children_) total += frame->arena_bytes();
   return total;
 }
@@ -92,16 +93,21 @@ Tensor Frame::result_memory(size_t result, DType dtype, const Dims& dims) {
     const Tensor& given = run_.outputs[result];
     if (given.defined() && given.dtype() == dtype && given.dims() == dims) return given;
   }
+  if (dtype == DType::String) return Tensor(dtype, dims);
   constexpr size_t kKept = 2;
   auto& spare = spare_[result];
-  for (Tensor& t : spare) {
-    if (t.owner().use_count() == 1 && t.dtype() == dtype && t.dims() == dims) return t;
+  const int64_t bytes = element_count(dims) * item_bytes(dtype);
+  // What the caller gets takes no more memory than it needs; what a loop's body gives may be longer the next time.
+  const bool is_body = &block_ != run_.root;
+  int64_t capacity = bytes;
+  for (const Tensor& t : spare) {
+    if (is_body && t.bytes() < bytes) capacity = std::max(capacity, t.bytes() + t.bytes() / 2);
+    if (t.owner().use_count() == 1 && (is_body ? t.bytes() >= bytes : t.bytes() == bytes))
+      return Tensor(dtype, dims, t.data(), t.owner());
   }
-  Tensor fresh(dtype, dims);
-  if (dtype == DType::String) return fresh;
   if (spare.size() >= kKept) spare.erase(spare.begin());
-  spare.push_back(fresh);
-  return fresh;
+  spare.emplace_back(DType::UInt8, Dims{std::max<int64_t>(capacity, 1)});
+  return Tensor(dtype, dims, spare.back().data(), spare.back().owner());
 }
 
 void Frame::take_arguments(std::span<const HostValue> arguments, const SymbolValues& outer) {
@@ -220,8 +226,10 @@ void Frame::enter_region(size_t index) {
               to_string(dims), ", expected ", from.type.shape.to_string(), " - at \"", from.name, "\"");
     bind_symbol(symbols_, source, dims[static_cast<size_t>(source.axis)], from.name);
   }
+  growing_.measure(block_, index, host_, symbols_);
   auto& bound = bound_[index];
-  if (!bound || bound->symbols != symbols_) bound = run_.bindings->get(block_, region, symbols_);
+  if (!bound || bound->symbols != symbols_ || bound->growths != growing_.growths())
+    bound = run_.bindings->get(block_, region, symbols_, growing_.growths());
   binding_ = bound.get();
   region_ = index;
   for (int caller_owned : binding_->caller_owned) {
@@ -230,6 +238,7 @@ void Frame::enter_region(size_t index) {
       check_bound(block_.slots[slot], host_[slot].tensor.dims(), binding_->dims[slot]);
   }
 
+  place_growths();
   passing_.reserve(binding_->passing_bytes);
   std::byte* passing = passing_.data();
   std::byte* kept = nullptr;
@@ -258,6 +267,17 @@ void Frame::enter_region(size_t index) {
   }
 }
 
+void Frame::place_growths() {
+  const auto& growths = growing_.growths();
+  for (size_t g = 0; g < growths.size(); ++g) {
+    if (growths[g].region != region_) continue;
+    const auto whole = static_cast<size_t>(growths[g].whole);
+    const Tensor& past = host_[static_cast<size_t>(growths[g].past)].tensor;
+    host_[whole] = growing_.place(g, past, block_.slots[whole].type.dtype, binding_->dims[whole]);
+    data_[whole] = static_cast<std::byte*>(host_[whole].tensor.data());
+  }
+}
+
 const Dims& Frame::dims_of(size_t slot) const {
   const bool on_host = !kHasDevices || block_.slots[slot].device == DeviceKind::Cpu;
   return on_host ? host_[slot].tensor.dims() : device_->dims_of(slot);
@@ -270,7 +290,8 @@ HostValue Frame::read(int index) const {
   if (kHasDevices && slot.device != DeviceKind::Cpu) return device_->read(i);
   if (slot.storage == Slot::Storage::Constant) return Tensor(slot.constant);
   if (host_[i].kind != HostValue::Kind::Empty) return host_[i];
-  if (slot.storage == Slot::Storage::Dynamic || slot.storage == Slot::Storage::Argument) return {};
+  if (slot.storage == Slot::Storage::Dynamic || (slot.storage == Slot::Storage::Argument && data_[i] == nullptr))
+    return {};
   NEO_ASSERT(binding_->sized[i], "a step reads \"", slot.name, "\" whose size is not known");
   check_late(index, memory_of(i));
   std::byte* p = slot.storage == Slot::Storage::View
@@ -359,6 +380,7 @@ void Frame::run_kernel(const StepItem& call, size_t item, int executor) {
   lane.pointers.clear();
   for (int slot : call.inputs) lane.pointers.push_back(address_of(slot));
   for (int slot : call.outputs) lane.pointers.push_back(address_of(slot));
+  if (!binding_->append_bytes.empty()) lane.pointers.back() += binding_->append_bytes[item];
   static_cast<const KernelStep&>(*call.step)
       .run(prepared.bytes.data(), lane.pointers.data(), lane.scratch.data(),
            *run_.teams[static_cast<size_t>(executor)]);

@@ -10,6 +10,7 @@
 #include "base/budget.h"
 #include "exec/run.h"
 #include "runtime/device_frame.h"
+#include "runtime/growing_values.h"
 #include "runtime/scheduler.h"
 
 namespace neo {
@@ -54,6 +55,7 @@ class Frame {
   };
 
   void enter_region(size_t index);
+  void place_growths();
   void run_region(const Region& region);
   bool has_executors(const Region& region) const;
   void run_together(const Region& region);
@@ -91,6 +93,7 @@ class Frame {
   std::vector<Lane> lanes_;                            // by executor
   std::vector<std::vector<Tensor>> spare_;  // by result: memory given out before, reused once nobody holds it
   std::map<const Block*, std::unique_ptr<Frame>> children_;
+  GrowingValues growing_;  // of the loop whose body this is
   // Null: no slot of this block is on a device. Shared, so that a program without devices links no destructor.
   std::shared_ptr<DeviceFrame> device_;
 };

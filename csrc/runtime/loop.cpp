@@ -191,6 +191,7 @@ void Frame::run_loop(const LoopItem& item) {
   for (const LoopItem::Axis& axis : item.collected_axes) collected.emplace_back(axis);
 
   Frame& body = child(*item.body);
+  body.growing_.begin(item, trips);
   const auto body_argument = [&](size_t i) -> const Slot& {
     return item.body->slots[static_cast<size_t>(item.body->arguments[i])];
   };
@@ -226,7 +227,7 @@ void Frame::run_loop(const LoopItem& item) {
     return true;
   };
   for (int64_t i = 0; (go || !ends) && i < trips; ++i) {
-    if (i == 1 && run_steadily()) break;
+    if (i == 1 && body.growing_.growths().empty() && run_steadily()) break;
     run_.iteration = static_cast<int>(std::min<int64_t>(i, std::numeric_limits<int>::max()));
     run_.budget->checkpoint();  // a body may have no item
     make_arguments(i);
@@ -238,6 +239,7 @@ void Frame::run_loop(const LoopItem& item) {
     for (Collector& c : collected) c.add(std::move(results[r++].tensor));
   }
   run_.iteration = outer_iteration;
+  body.growing_.end(carried, item.results);
 
   for (size_t i = 0; i < item.results.size(); ++i) {
     if (item.results[i] < 0) continue;

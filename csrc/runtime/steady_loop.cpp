@@ -18,6 +18,11 @@ bool is_copy(const Item& item) {
   return item.op == "Identity";
 }
 
+bool is_host_step(const Item& item) {
+  const auto* call = std::get_if<StepItem>(&item.what);
+  return call && !is_copy(item) && call->step->kind() == Step::Kind::Host;
+}
+
 }  // namespace
 
 SteadyLoop::Part SteadyLoop::Part::of(const Tensor& tensor, int axis, bool reverse) {
@@ -53,7 +58,7 @@ bool SteadyLoop::are_steps_alike() const {
   return std::all_of(items.begin(), items.end(), [](const Item& item) {
     const auto* call = std::get_if<StepItem>(&item.what);
     return std::holds_alternative<DimsItem>(item.what) ||
-           (call && (is_copy(item) || call->step->kind() == Step::Kind::Kernel));
+           (call && (is_copy(item) || is_host_step(item) || call->step->kind() == Step::Kind::Kernel));
   });
 }
 
@@ -73,6 +78,14 @@ bool SteadyLoop::fits(const State& state) const {
   if (!binding.late_bytes.empty()) return false;
   for (const Item& item : block.regions.front().items) {
     const auto* call = std::get_if<StepItem>(&item.what);
+    if (is_host_step(item)) {
+      const auto is_planned = [&](int slot) {
+        return slot < 0 || (dims_of(slot) && (body_.binding_->sized[static_cast<size_t>(slot)]));
+      };
+      if (!std::all_of(call->inputs.begin(), call->inputs.end(), is_planned) ||
+          !std::all_of(call->outputs.begin(), call->outputs.end(), is_planned))
+        return false;
+    }
     if (!call || !is_copy(item)) continue;
     const auto from = dims_of(call->inputs.front()), to = dims_of(call->outputs.front());
     if (!from || !to || *from != *to) return false;
@@ -123,7 +136,7 @@ void SteadyLoop::run_items() {
       continue;
     }
     const auto& call = std::get<StepItem>(item.what);
-    if (call.step->kind() == Step::Kind::Kernel) {
+    if (call.step->kind() == Step::Kind::Kernel || is_host_step(item)) {
       body_.run_step(call, i);
       continue;
     }
@@ -147,6 +160,12 @@ bool SteadyLoop::run(State& state, const SymbolValues& outer) {
     return false;
   }
   allocate(state);
+  // Steps that read tensors take their memory from where the pointers are by then.
+  const std::vector<HostValue> held = body_.host_;
+  for (size_t i = 0; i < held.size(); ++i) {
+    const Slot::Storage storage = body_.block_.slots[i].storage;
+    if (storage == Slot::Storage::Argument || storage == Slot::Storage::Result) body_.host_[i] = {};
+  }
   const Block& block = body_.block_;
   const size_t first = state.is_scan ? 0 : 2, results = state.is_scan ? 0 : 1, carried = state.carried.size();
   const auto argument = [&](size_t i) -> std::byte*& { return body_.data_[static_cast<size_t>(block.arguments[i])]; };

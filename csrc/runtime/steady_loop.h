@@ -8,7 +8,8 @@
 namespace neo {
 
 // The iterations of a loop after the first, where they are all alike: every size stays, and the body is one region of
-// kernel steps. An iteration moves pointers, allocates nothing and copies no carried value.
+// steps that write to planned memory. An iteration moves pointers and copies no carried value; only host steps
+// allocate.
 class SteadyLoop {
  public:
   // The tensor that collects one output over the iterations, along its `axis`-th axis.

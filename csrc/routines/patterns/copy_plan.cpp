@@ -90,6 +90,10 @@ class SplitCopy final : public CopyPattern {
 class ConcatCopy final : public CopyPattern {
  public:
   ConcatCopy(int axis, std::vector<int> arguments) : axis_(axis), arguments_(std::move(arguments)) {}
+  int append_axis() const override {
+    const bool is_first = arguments_.front() == 0 && std::count(arguments_.begin(), arguments_.end(), 0) == 1;
+    return is_first ? axis_ : -1;
+  }
 
  private:
   void plan(std::span<const Arg> args, CopyPlan& plan) const override {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "exec/strided_step.h"
 #include "routines/cost/loop_nest.h"
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/gemm/gemm.h"
@@ -75,7 +76,7 @@ struct GemmCall {
   TaskSplit split;
 };
 
-class GemmStep final : public KernelStep {
+class GemmStep final : public StridedStep {
  public:
   GemmStep(const Candidate& candidate, const GemmProblem& problem, const GemmSchedule& schedule, const Target& target,
            PackedStore& packed)
@@ -92,6 +93,8 @@ class GemmStep final : public KernelStep {
     if (schedule_.packed_b) packed_ = pack(problem, schedule_, kernels_, packed);
     if (problem.bias) bias_ = packed_column_bias(problem, kernels_.tiles.lanes, packed);
   }
+
+  bool reads_strides(int) const override { return true; }
 
   Prepared prepare(std::span<const Arg> args) const override {
     const auto arg = [&](int i) { return view_of(args[static_cast<size_t>(i)]); };

@@ -1,4 +1,5 @@
 #include "base/int_math.h"
+#include "exec/strided_step.h"
 #include "routines/cost/step_cost.h"
 #include "routines/cpu/gemm/typed_gemm.h"
 #include "routines/cpu/tasks.h"
@@ -44,7 +45,7 @@ struct TypedGemmCall {
   TaskSplit split;
 };
 
-class TypedGemmStep final : public KernelStep {
+class TypedGemmStep final : public StridedStep {
  public:
   TypedGemmStep(const Candidate& candidate, const GemmProblem& problem, const Target& target)
       : geometry_(problem.geometry),
@@ -55,6 +56,8 @@ class TypedGemmStep final : public KernelStep {
         residual_(argument_of(candidate, problem.residual)) {
     for (const auto& schema : candidate.inputs) c_ += schema.has_value();
   }
+
+  bool reads_strides(int) const override { return true; }
 
   Prepared prepare(std::span<const Arg> args) const override {
     const auto view = [&](int i) {

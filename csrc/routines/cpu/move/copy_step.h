@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "exec/step.h"
+#include "exec/strided_step.h"
 #include "routines/cpu/move/transpose.h"
 #include "routines/patterns/copy_plan.h"
 
@@ -23,9 +23,11 @@ struct PlaneKernels {
 constexpr int64_t kSerialCopied = 16384;
 
 // Movement by strided copies of elements of a fixed size.
-class CopyStep final : public KernelStep {
+class CopyStep final : public StridedStep {
  public:
   CopyStep(std::unique_ptr<const CopyPattern> pattern, const Target& target);
+  bool reads_strides(int) const override { return true; }
+  int append_axis() const override { return pattern_->append_axis(); }
   Prepared prepare(std::span<const Arg> args) const override;
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override;
 

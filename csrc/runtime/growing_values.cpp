@@ -1,0 +1,89 @@
+#include "runtime/growing_values.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace neo {
+namespace {
+
+// Copies elements between two memories that have other rooms along an axis.
+void copy_between_rooms(const void* from, int64_t from_room, void* to, int64_t to_room, const Dims& dims, int axis,
+                        int64_t width) {
+  int64_t outer = 1, inner = width;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (static_cast<int>(i) < axis) outer *= dims[i];
+    if (static_cast<int>(i) > axis) inner *= dims[i];
+  }
+  const int64_t bytes = dims[static_cast<size_t>(axis)] * inner;
+  for (int64_t o = 0; o < outer && bytes > 0; ++o) {
+    std::memcpy(static_cast<std::byte*>(to) + o * to_room * inner,
+                static_cast<const std::byte*>(from) + o * from_room * inner, static_cast<size_t>(bytes));
+  }
+}
+
+}  // namespace
+
+void GrowingValues::begin(const LoopItem& loop, int64_t trips) {
+  if (!has_looked_) {
+    growths_ = find_growths(loop);
+    memory_.resize(growths_.size());
+    has_looked_ = true;
+  }
+  trips_ = trips;
+  for (Memory& memory : memory_) memory.held_room = 0;
+}
+
+void GrowingValues::measure(const Block& body, size_t region, std::span<const HostValue> values,
+                            const SymbolValues& symbols) {
+  // A short loop has room for all of its iterations at once, a longer one for twice as much again and again.
+  constexpr int64_t kMaxAhead = 256;
+  for (Growth& growth : growths_) {
+    if (growth.region != region) continue;
+    const int64_t needed =
+        body.slots[static_cast<size_t>(growth.whole)].type.shape[growth.axis].evaluate(symbols);
+    if (needed <= growth.room) continue;
+    const Tensor& past = values[static_cast<size_t>(growth.past)].tensor;
+    const int64_t appended = needed - past.dims()[static_cast<size_t>(growth.axis)];
+    const int64_t ahead = std::min((std::min(trips_, kMaxAhead) - 1) * appended, kMaxAhead);
+    growth.room = std::max(needed + ahead, 2 * growth.room);
+  }
+}
+
+Tensor GrowingValues::place(size_t index, const Tensor& past, DType dtype, const Dims& dims) {
+  const Growth& growth = growths_[index];
+  const auto axis = static_cast<size_t>(growth.axis);
+  Memory& memory = memory_[index];
+  if (memory.held_room != growth.room) {
+    Dims room = dims;
+    room[axis] = growth.room;
+    const int64_t bytes = element_count(room) * item_bytes(dtype);
+    const Tensor before = memory.bytes;  // where the past may lie
+    if (memory.held_room > 0 || !before.defined() || before.bytes() < bytes)
+      memory.bytes = Tensor(DType::UInt8, {bytes});
+    copy_between_rooms(past.data(), memory.held_room > 0 ? memory.held_room : past.dims()[axis], memory.bytes.data(),
+                       growth.room, past.dims(), growth.axis, item_bytes(dtype));
+    memory.held_room = growth.room;
+  }
+  return Tensor(dtype, dims, memory.bytes.data(), memory.bytes.owner());
+}
+
+void GrowingValues::end(std::vector<HostValue>& carried, std::span<const int> results) const {
+  for (size_t g = 0; g < growths_.size(); ++g) {
+    const Growth& growth = growths_[g];
+    if (memory_[g].held_room == 0 || results[growth.carried] < 0) continue;
+    const Tensor& grown = carried[growth.carried].tensor;
+    Tensor dense(grown.dtype(), grown.dims());
+    copy_between_rooms(grown.data(), memory_[g].held_room, dense.data(),
+                       grown.dims()[static_cast<size_t>(growth.axis)], grown.dims(), growth.axis,
+                       item_bytes(grown.dtype()));
+    carried[growth.carried] = std::move(dense);
+  }
+}
+
+int64_t GrowingValues::bytes() const {
+  int64_t total = 0;
+  for (const Memory& memory : memory_) total += memory.bytes.bytes();
+  return total;
+}
+
+}  // namespace neo
