@@ -60,15 +60,16 @@ class GrowthFinder {
     }
   }
 
-  std::optional<Growth> find(size_t carried, int past, int whole) const {
+  std::optional<Growth> find(size_t carried, int past, int result) const {
     Growth growth;
     growth.carried = carried;
     growth.past = past;
-    growth.whole = whole;
-    if (slot(past).storage != Slot::Storage::Argument || slot(whole).storage != Slot::Storage::Result) return {};
+    growth.result = result;
+    const int whole = growth.whole = find_gathered(growth);
+    if (slot(past).storage != Slot::Storage::Argument || slot(result).storage != Slot::Storage::Result) return {};
     if (!is_plain_host_tensor(slot(past)) || !is_plain_host_tensor(slot(whole))) return {};
     growth.axis = grown_axis(slot(past).type.shape, slot(whole).type.shape);
-    if (growth.axis < 0 || slot(past).type.dtype != slot(whole).type.dtype || !is_one_result(past, whole)) return {};
+    if (growth.axis < 0 || slot(past).type.dtype != slot(whole).type.dtype || !is_one_result(growth)) return {};
     const auto& shape = slot(whole).type.shape.dims();
     growth.is_contiguous =
         std::all_of(shape.begin(), shape.begin() + growth.axis, [](const Dim& d) { return d.is(1); });
@@ -79,6 +80,7 @@ class GrowthFinder {
     growth.append = readers.front().item;
     const auto* call = step_of(readers.front());
     if (!call || call->step->kind() != Step::Kind::Kernel || call->outputs.size() != 1) return {};
+    if (growth.gathered_axis >= 0 && (growth.is_contiguous || growth.gathered_axis >= growth.axis)) return {};
     if (growth.is_contiguous && copies_past(growth, *call)) return growth;
     if (!appends(growth, *call)) return {};
     return growth;
@@ -96,13 +98,34 @@ class GrowthFinder {
     return std::get_if<StepItem>(&block_.regions[use.region].items[use.item].what);
   }
 
-  // No other result lies in either memory.
-  bool is_one_result(int past, int whole) const {
+  // The tensor whose parts the result is, and the step that gathers them; the result itself where there is none.
+  int find_gathered(Growth& growth) const {
+    const auto& writers = writers_[static_cast<size_t>(growth.result)];
+    const auto* call = writers.size() == 1 ? step_of(writers.front()) : nullptr;
+    const auto* step = call ? dynamic_cast<const GatherStep*>(call->step.get()) : nullptr;
+    const auto axis = step ? step->gathered_axis() : std::nullopt;
+    if (!axis || call->inputs.size() != 2 || call->inputs[0] < 0 || call->inputs[1] < 0) return growth.result;
+    const Slot &from = slot(call->inputs[0]), &indices = slot(call->inputs[1]), &to = slot(growth.result);
+    if (from.storage != Slot::Storage::Arena || !is_plain_host_tensor(from) || !is_plain_host_tensor(to) ||
+        !is_plain_host_tensor(indices) || indices.type.shape.rank() != 1)
+      return growth.result;
+    const int64_t rank = from.type.shape.rank(), at = *axis < 0 ? *axis + rank : *axis;
+    if (at < 0 || at >= rank) return growth.result;
+    growth.gathered_axis = static_cast<int>(at);
+    growth.gather_region = writers.front().region;
+    growth.gather = writers.front().item;
+    return call->inputs[0];
+  }
+
+  // No other result lies in the same memory, and nobody reads what is gathered.
+  bool is_one_result(const Growth& growth) const {
     const auto in = [&](int memory) {
       return std::count_if(block_.results.begin(), block_.results.end(),
                            [&](int result) { return memory_of(result) == static_cast<size_t>(memory); });
     };
-    return in(past) == 0 && in(whole) == 1;
+    if (growth.gathered_axis >= 0 && (in(growth.whole) > 0 || !readers_[memory_of(growth.result)].empty()))
+      return false;
+    return in(growth.past) == 0 && in(growth.result) == 1;
   }
 
   // A Concat whose parts are written where they belong: of the past that is a copy.
@@ -131,6 +154,7 @@ class GrowthFinder {
   }
 
   bool reads_strides(const Growth& growth, const Use& use) const {
+    if (growth.gathered_axis >= 0 && use.region == growth.gather_region && use.item == growth.gather) return true;
     const auto* call = step_of(use);
     const auto* step = call ? dynamic_cast<const StridedStep*>(call->step.get()) : nullptr;
     if (!step || !is_view_of_all(use.slot, growth)) return false;

@@ -238,7 +238,6 @@ void Frame::enter_region(size_t index) {
       check_bound(block_.slots[slot], host_[slot].tensor.dims(), binding_->dims[slot]);
   }
 
-  place_growths();
   passing_.reserve(binding_->passing_bytes);
   std::byte* passing = passing_.data();
   std::byte* kept = nullptr;
@@ -256,6 +255,7 @@ void Frame::enter_region(size_t index) {
     const auto slot = static_cast<size_t>(region.planned[i]);
     data_[slot] = (region.outlives[i] ? kept : passing) + binding_->offset[slot];
   }
+  place_growths();
   if (kHasDevices && device_) device_->enter_region(index, bound);
   for (size_t r = 0; r < block_.results.size(); ++r) {
     const auto slot = static_cast<size_t>(block_.results[r]);
@@ -275,7 +275,24 @@ void Frame::place_growths() {
     const Tensor& past = host_[static_cast<size_t>(growths[g].past)].tensor;
     host_[whole] = growing_.place(g, past, block_.slots[whole].type.dtype, binding_->dims[whole]);
     data_[whole] = static_cast<std::byte*>(host_[whole].tensor.data());
+    host_[static_cast<size_t>(growths[g].result)] = host_[whole];  // until parts of it are gathered
   }
+}
+
+// False: the step gathers nothing that grows, or finds an index outside, which it says.
+bool Frame::gather_grown(const StepItem& call, size_t item) {
+  const auto& growths = growing_.growths();
+  for (size_t g = 0; g < growths.size(); ++g) {
+    const Growth& growth = growths[g];
+    if (growth.gathered_axis < 0 || growth.gather_region != region_ || growth.gather != item) continue;
+    const auto result = static_cast<size_t>(growth.result);
+    auto gathered = growing_.gather(g, host_[static_cast<size_t>(growth.whole)].tensor, read(call.inputs[1]).tensor);
+    const bool is_done = gathered.has_value();
+    if (!is_done) gathered = Tensor(block_.slots[result].type.dtype, binding_->dims[result]);
+    host_[result] = std::move(*gathered);
+    return is_done;
+  }
+  return false;
 }
 
 const Dims& Frame::dims_of(size_t slot) const {
@@ -394,6 +411,7 @@ void Frame::run_step(const StepItem& call, size_t item) {
   }
   if (kHasDevices && call.step->kind() == Step::Kind::Device) return device_->run(call, item);
   if (kHasDevices && call.step->kind() == Step::Kind::Copy) return run_copy(call);
+  if (gather_grown(call, item)) return;
   std::vector<HostValue> inputs;
   inputs.reserve(call.inputs.size());
   for (int slot : call.inputs) inputs.push_back(read(slot));

@@ -56,6 +56,7 @@ class Frame {
 
   void enter_region(size_t index);
   void place_growths();
+  bool gather_grown(const StepItem& call, size_t item);
   void run_region(const Region& region);
   bool has_executors(const Region& region) const;
   void run_together(const Region& region);

@@ -39,8 +39,7 @@ void GrowingValues::measure(const Block& body, size_t region, std::span<const Ho
   constexpr int64_t kMaxAhead = 256;
   for (Growth& growth : growths_) {
     if (growth.region != region) continue;
-    const int64_t needed =
-        body.slots[static_cast<size_t>(growth.whole)].type.shape[growth.axis].evaluate(symbols);
+    const int64_t needed = body.slots[static_cast<size_t>(growth.whole)].type.shape[growth.axis].evaluate(symbols);
     if (needed <= growth.room) continue;
     const Tensor& past = values[static_cast<size_t>(growth.past)].tensor;
     const int64_t appended = needed - past.dims()[static_cast<size_t>(growth.axis)];
@@ -73,16 +72,54 @@ void GrowingValues::end(std::vector<HostValue>& carried, std::span<const int> re
     if (memory_[g].held_room == 0 || results[growth.carried] < 0) continue;
     const Tensor& grown = carried[growth.carried].tensor;
     Tensor dense(grown.dtype(), grown.dims());
-    copy_between_rooms(grown.data(), memory_[g].held_room, dense.data(),
-                       grown.dims()[static_cast<size_t>(growth.axis)], grown.dims(), growth.axis,
-                       item_bytes(grown.dtype()));
+    copy_between_rooms(grown.data(), memory_[g].held_room, dense.data(), grown.dims()[static_cast<size_t>(growth.axis)],
+                       grown.dims(), growth.axis, item_bytes(grown.dtype()));
     carried[growth.carried] = std::move(dense);
   }
 }
 
+std::optional<Tensor> GrowingValues::gather(size_t index, const Tensor& whole, const Tensor& indices) {
+  const Growth& growth = growths_[index];
+  const auto axis = static_cast<size_t>(growth.gathered_axis), growing = static_cast<size_t>(growth.axis);
+  const int64_t size = whole.dims()[axis], count = indices.size();
+  std::vector<int64_t> parts;
+  bool is_all = count == size;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t part = indices.dtype() == DType::Int32 ? indices.as<int32_t>()[i] : indices.as<int64_t>()[i];
+    parts.push_back(part < 0 ? part + size : part);
+    if (parts.back() < 0 || parts.back() >= size) return std::nullopt;
+    is_all = is_all && parts.back() == i;
+  }
+  if (is_all) return whole;
+  Dims dims = whole.dims();
+  dims[axis] = count;
+  Dims room = dims;
+  room[growing] = growth.room;
+  Memory& memory = memory_[index];
+  const int64_t width = item_bytes(whole.dtype()), bytes = element_count(room) * width;
+  if (!memory.other.defined() || memory.other.bytes() < bytes) memory.other = Tensor(DType::UInt8, {bytes});
+  // A part is `rows` rows, of which the beginning holds elements.
+  int64_t outer = 1, rows = 1, row = growth.room * width, held = dims[growing] * width;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (i < axis) outer *= dims[i];
+    if (i > axis && i < growing) rows *= dims[i];
+    if (i > growing) row *= dims[i], held *= dims[i];
+  }
+  const auto* from = static_cast<const std::byte*>(whole.data());
+  auto* to = memory.other.as<std::byte>();
+  for (int64_t o = 0; o < outer; ++o, from += size * rows * row) {
+    for (const int64_t part : parts) {
+      for (int64_t r = 0; r < rows && held > 0; ++r, to += row)
+        std::memcpy(to, from + (part * rows + r) * row, static_cast<size_t>(held));
+    }
+  }
+  std::swap(memory.bytes, memory.other);
+  return Tensor(whole.dtype(), dims, memory.bytes.data(), memory.bytes.owner());
+}
+
 int64_t GrowingValues::bytes() const {
   int64_t total = 0;
-  for (const Memory& memory : memory_) total += memory.bytes.bytes();
+  for (const Memory& memory : memory_) total += memory.bytes.bytes() + memory.other.bytes();
   return total;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -7,7 +8,8 @@
 
 namespace neo {
 
-// The carried values of one loop that grow in place, inside one frame of its body. Their memory is kept for later calls.
+// The carried values of one loop that grow in place, inside one frame of its body. Their memory is kept for later
+// calls.
 class GrowingValues {
  public:
   // Before the first iteration of at most `trips`.
@@ -16,6 +18,8 @@ class GrowingValues {
   void measure(const Block& body, size_t region, std::span<const HostValue> values, const SymbolValues& symbols);
   // Once it is bound: brings the past to the memory with room, and gives the value of the growth `index`.
   Tensor place(size_t index, const Tensor& past, DType dtype, const Dims& dims);
+  // The parts of the growth's value that `indices` name, in memory with room; none where an index lies outside.
+  std::optional<Tensor> gather(size_t index, const Tensor& whole, const Tensor& indices);
   // After the last iteration: replaces what lies in memory with room by dense tensors, where the loop has a result.
   void end(std::vector<HostValue>& carried, std::span<const int> results) const;
 
@@ -24,7 +28,7 @@ class GrowingValues {
 
  private:
   struct Memory {
-    Tensor bytes;
+    Tensor bytes, other;    // `other`: gathered parts are written there, and the two change places
     int64_t held_room = 0;  // the room by which it holds the value of the loop that runs; 0: it does not
   };
 

@@ -212,6 +212,53 @@ def test_a_loop_in_a_loop() -> None:
             np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-4)
 
 
+# The next cache has, of each part of this one, that which the products with the first token order.
+BEAMS = (
+    "half = Constant<value_float=-0.9>() x2 = Mul(x, half) all = Concat<axis=2>(past, x)"
+    " kt = Transpose<perm=[0,1,3,2]>(all) s = MatMul(x, kt) y = MatMul(s, all) axes = Constant<value_ints=[1,2,3]>()"
+    " score = ReduceSum<keepdims=0>(x, axes) many = Shape<end=1>(past) v, order = TopK(score, many)"
+)
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        "whole = Gather<axis=0>(all, order)",
+        "zero = Constant<value_int=0>() first = Mul(order, zero) whole = Gather<axis=-4>(all, first)",
+        "m = Neg(many) o = Add(order, m) whole = Gather(all, o)",  # from the end
+        "o = Cast<to=6>(order) whole = Gather(all, o)",
+        "w, o = TopK<largest=0>(order, many) w2 = Identity(w) whole = Gather(all, w2)",  # all in their order
+    ],
+)
+def test_beams_choose_among_caches(choice: str) -> None:
+    check(loop(f"{BEAMS} {choice}", collected="[B,3,1,8]"), SIZES, in_place=True, tolerance=1e-4)
+
+
+def test_beams_along_another_axis() -> None:
+    nodes = (
+        f"{BEAMS} others = Constant<value_ints=[0,2,3]>() of_heads = ReduceSum<keepdims=0>(x, others)"
+        " three = Constant<value_ints=[3]>() u, turn = TopK(of_heads, three) whole = Gather<axis=1>(all, turn)"
+    )
+    check(loop(nodes, collected="[B,3,1,8]"), SIZES, in_place=True, tolerance=1e-4)
+
+
+def test_a_gathered_cache_has_another_reader() -> None:
+    nodes = f"{BEAMS} whole = Gather<axis=0>(all, order) z = Exp(whole)"
+    model = loop(nodes.replace("y = MatMul", "u = MatMul") + " y = Add(u, x)", collected="[B,3,1,8]")
+    check(model, [(3, {"B": 2, "P0": 3})], in_place=True, tolerance=1e-4)  # nobody asks for z
+    model = loop(nodes.replace("y = MatMul", "u = MatMul") + " y = ReduceMax(z)", collected="[1,1,1,1]")
+    check(model, [(3, {"B": 2, "P0": 3})], in_place=False, tolerance=1e-4)
+
+
+def test_a_beam_outside() -> None:
+    model = loop(f"{BEAMS} o = Add(order, many) whole = Gather<axis=0>(all, o)", collected="[B,3,1,8]")
+    module = neo.compile(model)
+    assert grown(module) == [[0]]
+    for _ in range(2):
+        with pytest.raises(neo.Error, match=r"an index must lie inside its axis"):
+            module.run(feeds_of(model, 4, 0, B=2, P0=3))
+
+
 def test_a_saved_module(tmp_path: Path) -> None:
     """Loading finds again what grows in place."""
     model = loop(f"{APPEND} {ATTENTION}", collected="[B,3,1,8]")

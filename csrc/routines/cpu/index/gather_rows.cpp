@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "exec/strided_step.h"
 #include "routines/cpu/index/index.h"
 #include "routines/families.h"
 #include "routines/patterns/epilogue.h"
@@ -20,10 +21,15 @@ struct GatheredRuns {
 };
 
 // Runs on the host, where an index outside its axis can be an error.
-class GatherRowsStep final : public HostStep {
+class GatherRowsStep final : public GatherStep {
  public:
   GatherRowsStep(const Node& node, int data, int indices) : data_(data), indices_(indices) {
     copy_outline(node, node_);
+  }
+
+  std::optional<int64_t> gathered_axis() const override {
+    if (node_.op != "Gather" || data_ != 0 || indices_ != 1) return std::nullopt;
+    return node_.int_attr("axis", 0);
   }
 
   void run(std::span<const HostValue> inputs, std::span<HostValue> outputs) const override {
