@@ -453,8 +453,8 @@ Work work_resize(const Node& node) {
   Work work = movement_work(node);
   const std::string mode = node.string_attr("mode", "nearest");
   const Value* y = node.output(0);
-  if (mode == "nearest" || y == nullptr || !y->shape().has_rank()) return work;
-  work.flops = y->shape().element_count() * Dim(mode == "linear" ? 8 : 32);
+  if (y == nullptr || !y->shape().has_rank()) return work;
+  work.flops = y->shape().element_count() * Dim(mode == "nearest" ? 1 : mode == "linear" ? 8 : 32);
   return work;
 }
 

@@ -13,6 +13,9 @@ from neo.cli import main
 SLOW = """
 <ir_version: 8, opset_import: ["" : 18]>
 slow (float[64, 8, 8] x) => (y) { d = Det (x)  y = Relu (d) }"""
+SIZES = """
+<ir_version: 8, opset_import: ["" : 18]>
+sizes (float[1, 3, 64, 64] x, int64[8] pads) => (y, sizes) { p = Pad (x, pads)  y = Relu (p)  sizes = Shape (p) }"""
 FAST = """
 <ir_version: 8, opset_import: ["" : 18]>
 fast (float[64, 64] x) => (y) { d = Relu (x)  y = Softmax (d) }"""
@@ -37,6 +40,13 @@ def test_a_fast_model_is_quiet(caplog: pytest.LogCaptureFixture) -> None:
     module, messages = warnings_of(FAST, caplog)
     assert module.fallbacks == {}
     assert messages == []
+
+
+def test_who_reads_no_element_takes_no_time() -> None:
+    module = neo.compile(onnx.parser.parse_model(SIZES))
+    (shape,) = [step for step in module.steps if step.op == "Shape"]
+    assert shape.routine == "cpu/reference"
+    assert "Shape" not in module.fallbacks
 
 
 @pytest.mark.parametrize("command", ["check", "run", "bench"])

@@ -7,6 +7,7 @@ from pathlib import Path
 import neo
 import numpy as np
 import onnx
+import pytest
 from neo import _native
 from neo.frontend.onnx import import_model
 from onnx import TensorProto, helper, numpy_helper
@@ -178,3 +179,36 @@ def test_outputs_tell_what_the_model_declares_where_neo_knows_less() -> None:
     )
     told = {t.name: t.shape for t in neo.compile(model).outputs}
     assert told == {"y": ("rows", "y", 12), "z": (3, 24), "w": (2, 3, 4)}
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        '"", "", z = BatchNormalization <training_mode = 1> (x, c, c, c, c)',
+        '"", z = MaxPool <kernel_shape = [2, 2]> (x)',
+        '"", z = TopK (x, k)',
+        'z, "" = TopK (x, k)',
+        '"", z, "" = Split <axis = 3, num_outputs = 3> (x)',
+        '"", z = Dropout (x)',
+        '"", "", "", z = Unique (x)',
+        '"", z, "" = DynamicQuantizeLinear (x)',
+        '"", z, "" = LayerNormalization (x, c)',
+        '"", "", z = LayerNormalization (x, c)',
+        '"", "", "", z = com.microsoft.SkipLayerNormalization (r, r, c)',
+    ],
+)
+def test_results_that_nobody_reads_are_left_out(node: str) -> None:
+    model = onnx.parser.parse_model(f"""
+<ir_version: 8, opset_import: ["" : 18, "com.microsoft" : 1]>
+left_out (float[2, 3, 6, 3] x, float[2, 4, 3] r) => (z) <float[3] c = {{1, 2, 3}}, int64[1] k = {{2}}> {{ {node} }}""")
+    named = onnx.ModelProto()
+    named.CopyFrom(model)
+    names = named.graph.node[0].output
+    names[:] = [name or f"unread_{i}" for i, name in enumerate(names)]
+    random = np.random.default_rng(0)
+    inputs = {
+        name: random.standard_normal(dims).astype(np.float32) for name, dims in (("x", (2, 3, 6, 3)), ("r", (2, 4, 3)))
+    }
+    left_out, expected = neo.compile(model).run(inputs)["z"], neo.compile(named).run(inputs)["z"]
+    assert left_out.size > 0
+    np.testing.assert_array_equal(left_out, expected)

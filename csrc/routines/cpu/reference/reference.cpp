@@ -1,9 +1,31 @@
+#include <algorithm>
+
 #include "routines/cost/step_cost.h"
 #include "routines/cpu/reference/node_step.h"
 #include "routines/families.h"
 
 namespace neo {
 namespace {
+
+// Bytes read and written in stretches while the loops of a reference visit one element.
+constexpr double kStretchBytes = 128;
+
+StepLoad load_of(const Workload& workload, const Op& op, const OpRegistry& ops) {
+  const auto flops = static_cast<double>(workload.work(ops).flops.hint());
+  if (op.work && flops == 0) {
+    // It copies what the operator says, or nothing: a Shape does not read its tensor. price() takes 0 as not counted.
+    const double bytes = std::max(2.0, static_cast<double>(op.work(workload.root()).bytes.hint()));
+    return {StepFamily::Reference, bytes / kStretchBytes, 1, 1, bytes / 2, bytes / 2};
+  }
+  double visited = 0;
+  for (const auto* values : {&workload.inputs, &workload.outputs}) {
+    for (const Value* v : *values) {
+      if (v->type.is_tensor() && v->shape().has_rank())
+        visited += static_cast<double>(v->shape().element_count().hint());
+    }
+  }
+  return {StepFamily::Reference, std::max(flops, visited), 1, 1};
+}
 
 // Every op by its plain loops. Takes and gives the plain layout, any dtype, any rank, sizes born at run time.
 class ReferenceRoutine final : public RoutineOf<ReferenceRoutine> {
@@ -15,19 +37,10 @@ class ReferenceRoutine final : public RoutineOf<ReferenceRoutine> {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target,
                                     const OpRegistry& ops) const override {
-    ops.get(workload.root().op);
+    const Op& op = ops.get(workload.root().op);
     Candidate c = Candidate::plain(workload);
     c.kind = Candidate::Kind::Host;
-    // An operator that computes nothing moves elements one by one.
-    double moved = 0;
-    for (const auto* values : {&workload.inputs, &workload.outputs}) {
-      for (const Value* v : *values) {
-        if (v->type.is_tensor() && v->shape().has_rank())
-          moved += static_cast<double>(v->shape().element_count().hint());
-      }
-    }
-    const auto flops = static_cast<double>(workload.work(ops).flops.hint());
-    price(c, workload, {StepFamily::Reference, std::max(flops, moved), 1, 1}, target);
+    price(c, workload, load_of(workload, op, ops), target);
     return {std::move(c)};
   }
 

@@ -406,7 +406,7 @@ class Importer:
         name = self._name(op, domain)
         if converter is not None or (name in self._ops and not graphs):
             values = {n: self.value_of(a, place) for n, a in attributes.items() if n not in graphs}
-            call = Call(scope, domain, op, opset, node.name, inputs, list(node.output), values, self)
+            call = Call(scope, domain, op, opset, node.name, inputs, _output_names(node, schema), values, self)
             if converter is None:
                 return call.finish(name, inputs, values)
             return converter(call) if schema is not None else _convert_unchecked(converter, call)
@@ -467,6 +467,12 @@ def _convert_unchecked(converter: Converter, call: Call) -> Results:
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         msg = f"[{call.op}] inputs and attributes must be those of the operator. Got {type(error).__name__}: {error}"
         raise ModelError(msg) from error
+
+
+def _output_names(node: onnx.NodeProto, schema: Any) -> list[str]:
+    """Return a name for every result of a node; a result that the operator always has gets one though nobody reads it."""
+    required = 1 if schema is None else schema.min_output
+    return [name or ("unread" if i < required else "") for i, name in enumerate(node.output)]
 
 
 def _domain(domain: str) -> str:
