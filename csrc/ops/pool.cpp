@@ -227,33 +227,13 @@ Unpooling::Unpooling(const ReferenceContext& ctx) : ctx_(ctx) {
   ctx.check(
       dims.size() >= 2 && ctx.input(1).dims() == dims,
       str("input and indices must have one shape. Got ", to_string(dims), " and ", to_string(ctx.input(1).dims())));
-  const Window window = read_window(ctx.node(), static_cast<int>(dims.size()) - 2);
-  Dims counted = {dims[0], dims[1]};
-  for (int axis = 0; axis < window.rank(); ++axis) {
-    counted.push_back(unpooled(window, axis, dims[static_cast<size_t>(axis) + 2]).value());
-  }
-  const Dims output = ctx.has_input(2) ? ctx.ints(2) : counted;
-  ctx.check(output.size() == counted.size(), str("output_shape must have one size per axis. Got ", to_string(output)));
-  const auto x = ctx.doubles(0);
-  const auto indices = ctx.ints(1);
-  const int64_t limit = element_count(counted);
-  auto y = make_scratch<double>(element_count(output));
-  const Dims strides = dense_strides(output);
-  for (size_t i = 0; i < x.size(); ++i) {
-    int64_t index = indices[i];
-    // A message for each element would take longer than all else.
-    if (index < 0 || index >= limit)
-      ctx.check(false, str("an index must lie inside the unpooled tensor. Got ", index, ", expected 0 to ", limit - 1));
-    int64_t target = 0;
-    for (size_t axis = counted.size(); axis-- > 0; index /= counted[axis]) {
-      const int64_t position = index % counted[axis];
-      if (position >= output[axis])
-        ctx.check(false, str("output_shape must hold every index. Got ", to_string(output)));
-      target += position * strides[axis];
-    }
-    y[static_cast<size_t>(target)] = x[i];
-  }
-  store_doubles(ctx.output(0, ctx.input(0).dtype(), output), y);
+  counted_ = unpooled_shape(ctx.node(), Shape(std::vector<Dim>(dims.begin(), dims.end()))).hint_dims();
+  output_ = ctx.has_input(2) ? ctx.ints(2) : counted_;
+  ctx.check(output_.size() == counted_.size(),
+            str("output_shape must have one size per axis. Got ", to_string(output_)));
+  strides_ = dense_strides(output_);
+  limit_ = element_count(counted_);
+  is_whole_ = output_ == counted_;
 }
 
 int64_t Unpooling::place(int64_t index) const {

@@ -37,7 +37,7 @@ Work input_work(const Node& node);
 // larger.
 Shape unpooled_shape(const Node& node, const Shape& x);
 
-// Where MaxUnpool puts its elements.
+// The places where MaxUnpool puts its elements.
 class Unpooling {
  public:
   // A Shape error where the inputs do not fit each other.

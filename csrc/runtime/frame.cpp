@@ -97,7 +97,7 @@ Tensor Frame::result_memory(size_t result, DType dtype, const Dims& dims) {
   constexpr size_t kKept = 2;
   auto& spare = spare_[result];
   const int64_t bytes = element_count(dims) * item_bytes(dtype);
-  // What the caller gets takes no more memory than it needs; what a loop's body gives may be longer the next time.
+  // A caller's result takes no more memory than it needs; that of a loop's body may be longer the next time.
   const bool is_body = &block_ != run_.root;
   int64_t capacity = bytes;
   for (const Tensor& t : spare) {

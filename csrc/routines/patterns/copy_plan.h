@@ -46,7 +46,7 @@ class CopyPattern {
   virtual ~CopyPattern() = default;
   // The copy, with axes joined where that is possible.
   CopyPlan planned(std::span<const Arg> args) const;
-  // Of a Concat whose first argument is its first part, and no other one: its axis. Else -1.
+  // The axis of a Concat whose first argument is its first part, and no other one; else -1.
   virtual int append_axis() const { return -1; }
 
  protected:

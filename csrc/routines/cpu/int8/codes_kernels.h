@@ -23,8 +23,8 @@ struct CodesPoolRow {
   float scale = 1, y_scale = 1;
   int32_t zero = 0, y_zero = 0;
   bool y_is_signed = false;
-  // What counts besides the elements inside the image: rows of all planes, and columns up to this many, from pad before
-  // the first.
+  // Elements that count besides those inside the image: rows of all planes, and columns up to this many, from pad
+  // before the first.
   int64_t counted_rows = 0, padded_width = 0;
 };
 

@@ -28,7 +28,7 @@ void fill_block(const DotFill& f) {
   for (int64_t p = f.end; p < f.columns; ++p) put(p, zero_point);
 }
 
-// Sums of R pixels. Of weights that are less than they should be the bytes are summed as well, and count by the shift.
+// Sums of R pixels. Where weights are less than they should be, the bytes are summed as well and count by the shift.
 template <bool kBytes, bool kShifts, int R>
 NEO_INLINE void sum_pixels(const CodesDepthwiseRow& d, const uint8_t* src, int32_t* sums) {
   const I32 init = load_i32(d.result->init + d.column);

@@ -42,8 +42,8 @@ struct DotPlan {
   int64_t rows = 0, columns = 0, panel_chunk = 0;
   int64_t row_chunks = 0, column_chunks = 0, panel_chunks = 0;
   int64_t tasks = 0;
-  // Of a task's buffer of shape.planes.kernel planes: from output row to output row, from output pixel to output pixel,
-  // in buffer rows and pixels.
+  // Steps in a task's buffer, which has shape.planes.kernel planes: from output row to output row and from output pixel
+  // to output pixel, in buffer rows and pixels.
   int64_t row_step = 1, column_step = 1;
   int64_t buffer_rows = 0, buffer_columns = 0;
 

@@ -96,7 +96,7 @@ struct DotKernels {
   DotTileKernel tiles[kDotVectors + 1][kDotRows + 1];
   void (*fill)(const DotFill&);
   void (*pack)(const DotPack&);
-  // Of words of bytes, else null. The sums of the first `bytes` bytes of pixels that are `step` bytes apart; a vector
+  // Null where words hold no bytes. The sums of the first `bytes` bytes of pixels that are `step` bytes apart; a vector
   // of the last one is read.
   void (*sum_pixels)(const uint8_t* src, int64_t step, int64_t pixels, int64_t bytes, int32_t* sums);
   // sums[i] = the sum of src[i + k * step] over `taps` k, for `count` i.

@@ -280,7 +280,7 @@ void sum_bytes(const uint8_t* src, int64_t step, int64_t pixels, int64_t bytes, 
   constexpr int64_t kBytesOfVector = 4 * kLanes;
   const bool is_word = step == 4;
   const int64_t bytes_left = is_word ? bytes : bytes % kBytesOfVector, whole = is_word ? 0 : bytes - bytes_left;
-  // Of a last vector only the bytes that exist count.
+  // Only the bytes that exist count in a last vector.
   alignas(64) uint8_t last[kBytesOfVector];
   for (int64_t i = 0; i < kBytesOfVector; ++i) last[i] = (is_word ? i % 4 : i) < bytes_left;
   const I32 ones = broadcast_i32(0x01010101), last_ones = load_i32((const int32_t*)last);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMaxProducts = 256;             // that a pass over a task's sums adds
 constexpr int64_t kMaxImages = 64;                // of a block
-constexpr int64_t kMaxChannels = 192;             // of a block
+constexpr int64_t kMaxBlockChannels = 192;        // of a block
 constexpr int64_t kMaxSums = 48 << 10;            // floats of a task, which the private cache should keep
 constexpr int64_t kMaxLines = 64 << 10;           // floats of transposed lines, the same
 constexpr int64_t kKernelPad = 16;                // floats between rows of the kernel's copy, whose sets then differ
@@ -26,7 +26,7 @@ IndexRange images_of(const LargeKernelPlan& plan, int64_t block) {
 
 // Columns of a product: some (pixel, image) pairs of one output row, which lie side by side in the transposed lines
 // where pixels have no stride, or the images of one pixel.
-struct Panel {
+struct ImagePanel {
   int64_t depth, height, width;  // of the first pixel
   int64_t first;                 // column of an output row where pixels lie side by side, or image
   int64_t columns;
@@ -48,7 +48,7 @@ void for_each_panel(const LargeKernelPlan& plan, int64_t images, F&& f) {
         for (int64_t cut = 0; cut < cuts; ++cut) {
           const IndexRange part = even_part(vectors, cuts, cut);
           const int64_t first = part.begin * plan.lanes;
-          f(Panel{d, h, w, first, std::min(columns - first, part.size() * plan.lanes), part.size(), offset});
+          f(ImagePanel{d, h, w, first, std::min(columns - first, part.size() * plan.lanes), part.size(), offset});
           offset += part.size() * plan.lanes;
         }
       }
@@ -105,7 +105,7 @@ void transpose_lines(const LargeKernelPlan& plan, const PackKernels& kernels, co
   }
 }
 
-// Where a task's parts lie in its workspace.
+// The places of a task's parts in its workspace.
 struct LargeKernelWorkspace {
   float *kernel, *lines, *columns;
   int64_t kernel_row;
@@ -158,8 +158,8 @@ LargeKernelPlan plan_large_kernel(const Im2colConvShape& s, int64_t lanes) {
   while (plan.y_block > 1 && lines() > kMaxLines) plan.y_block = ceil_div(plan.y_block, 2);
   while (plan.image_block > lanes && lines() > kMaxLines) plan.image_block = round_up(plan.image_block / 2, lanes);
   plan.image_blocks = ceil_div(s.n, plan.image_block);
-  for_each_panel(plan, plan.image_block, [&](const Panel& p) { plan.row_width = p.offset + p.vectors * lanes; });
-  plan.channel_block = cut(s.group_oc(), std::clamp<int64_t>(kMaxSums / plan.row_width, 16, kMaxChannels));
+  for_each_panel(plan, plan.image_block, [&](const ImagePanel& p) { plan.row_width = p.offset + p.vectors * lanes; });
+  plan.channel_block = cut(s.group_oc(), std::clamp<int64_t>(kMaxSums / plan.row_width, 16, kMaxBlockChannels));
   plan.channel_blocks = ceil_div(s.group_oc(), plan.channel_block);
   const int64_t blocks = s.groups * plan.channel_blocks * plan.image_blocks;
   const int64_t flops = 2 * s.n * s.oc * s.group_ic() * s.taps() * s.out_size();
@@ -206,7 +206,7 @@ void sum_large_kernel(const LargeKernelPlan& plan, const TileKernels& kernels, c
       BatchOffsets offsets;
       offsets.a = -1;
       int64_t held = -1;  // plane of the input whose lines are transposed
-      for_each_panel(plan, images, [&](const Panel& p) {
+      for_each_panel(plan, images, [&](const ImagePanel& p) {
         const int64_t plane = p.depth * s.stride[0] + part.depth * s.dilation[0] - s.pad[0];
         if (plane < 0 || plane >= s.in[0]) return;
         if (plane != held) {
@@ -252,7 +252,7 @@ void finish_large_kernel(const LargeKernelPlan& plan, const ConvOperands& args, 
       const IndexRange images = images_of(plan, block);
       const int64_t first_task =
           ((group * plan.channel_blocks + channel_block) * plan.image_blocks + block) * plan.slices;
-      for_each_panel(plan, images.size(), [&](const Panel& p) {
+      for_each_panel(plan, images.size(), [&](const ImagePanel& p) {
         const int64_t width = p.vectors * plan.lanes;
         std::fill_n(row, width, bias);
         for (int64_t slice = 0; slice < plan.slices; ++slice) {
