@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from neo.errors import DTypeError, ModelError
-from neo.signature import Signature, Tensor
+from neo.signature import Signature, last_sizes
 from neo.values import Input, Value, check_tensor, numpy_dtype
 
 __all__ = ["CallInputs"]
@@ -31,7 +31,7 @@ class CallInputs:
             numpy_dtype(t) if kind == "tensor" else None for t, kind in zip(self._inputs, self._kinds, strict=True)
         ]
         self.exact = [
-            (i, t.name, dtype, *_last_sizes(t))
+            (i, t.name, dtype, *last_sizes(t))
             for i, (t, dtype) in enumerate(zip(self._inputs, self._dtypes, strict=True))
         ]
 
@@ -91,16 +91,3 @@ class CallInputs:
         if self._kinds[index] != "tensor":
             return x
         return check_tensor(x, self._inputs[index], self._dtypes[index])
-
-
-def _last_sizes(spec: Tensor) -> tuple[int | None, int, tuple[int | str, ...]]:
-    """The rank, and the sizes behind the first ones that may be any.
-
-    An array of just these needs no look at its parts. None has the rank None, which stands for an input that has a size
-    of a name behind one of a number.
-    """
-    if spec.shape is None:
-        return None, 0, ()
-    first = next((i for i, d in enumerate(spec.shape) if isinstance(d, int)), len(spec.shape))
-    sizes = spec.shape[first:]
-    return (len(spec.shape) if all(isinstance(d, int) for d in sizes) else None), first, sizes

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import math
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+
+import numpy as np
 
 from neo import _native
 from neo.errors import DTypeError, Error, ModelError, OutOfMemoryError
 
-__all__ = ["Limits", "checked_threads"]
+__all__ = ["MAX_THREADS", "Limits", "checked_threads", "whole"]
+
+#: More threads than this are no machine's.
+MAX_THREADS = 1024
 
 
 @dataclass(frozen=True)
@@ -73,15 +79,26 @@ class Limits:
             raise OutOfMemoryError(msg) from error
 
 
+def whole(value: object) -> int | None:
+    """A number that counts something: an int, or a whole number of NumPy; None for anything else, True and False too."""
+    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:  # an array of several numbers
+        return None
+
+
 def checked_threads(threads: int, area: str) -> int:
     """Threads that a user gives.
 
     Raises
     ------
     neo.ModelError
-        They are no positive int; `area` is for the message.
+        They are no number of threads; `area` is for the message.
     """
-    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
-        msg = f"[{area}] threads must be a positive int. Got {threads!r}, expected 1 or more"
+    count = whole(threads)
+    if count is None or not 1 <= count <= MAX_THREADS:
+        msg = f"[{area}] threads must be a positive int. Got {threads!r}, expected 1 to {MAX_THREADS}"
         raise ModelError(msg)
-    return threads
+    return count

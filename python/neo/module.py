@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
 import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -18,14 +18,14 @@ from neo import _native
 from neo.call_inputs import CallInputs
 from neo.errors import DTypeError, ModelError
 from neo.executors import checked_executors
-from neo.limits import checked_threads
+from neo.limits import checked_threads, whole
 from neo.memory import Closed, Memory, module_bytes
 from neo.provenance import Provenance
 from neo.report.fallbacks import fallback_shares
 from neo.report.memory import arena_bytes
 from neo.report.step import Step
 from neo.select import Flat, Problem, optimality
-from neo.signature import Signature, Tensor
+from neo.signature import Signature, Tensor, html_table, open_sizes
 from neo.values import Input, OutputMemory, Value, output_memory, zeros_of
 
 if TYPE_CHECKING:
@@ -195,10 +195,22 @@ class Module:
             The inputs of each call, read from as calls end.
         in_flight : int
             How many calls run or wait at a time.
+
+        Raises
+        ------
+        neo.ModelError, neo.DTypeError
+            `in_flight` is not positive, or `calls` cannot be iterated.
         """
-        if not isinstance(in_flight, int) or in_flight < 1:
+        most = whole(in_flight)
+        if most is None or most < 1:
             msg = f"[run] in_flight must be positive. Got {in_flight!r}, expected 1 or more"
             raise ModelError(msg)
+        if not isinstance(calls, Iterable):
+            msg = f"[run] calls must be an iterable of inputs. Got {type(calls).__name__}, expected dicts by name"
+            raise DTypeError(msg)
+        return self._map(calls, most)
+
+    def _map(self, calls: Iterable[Mapping[str, Input]], in_flight: int) -> Iterator[dict[str, Value]]:
         waiting: deque[Future[dict[str, Value]]] = deque()
         try:
             for inputs in calls:
@@ -213,6 +225,13 @@ class Module:
 
     def run_async(self, inputs: Mapping[str, Input], *, out: Mapping[str, Value] | None = None) -> CallFuture:
         """Start :meth:`run` on another thread.
+
+        Parameters
+        ----------
+        inputs : mapping of str to array_like
+            As for :meth:`run`; the arrays must stay as they are until the call ends.
+        out : mapping of str to array, optional
+            As for :meth:`run`.
 
         Returns
         -------
@@ -261,7 +280,17 @@ class Module:
     def with_executors(self, executors: int, threads: int) -> Module:
         """The same selection, and the same bits, on so many executors of so many threads each.
 
-        The threads are real even where the process has fewer cores.
+        Parameters
+        ----------
+        executors : int
+            Parts of the model that run beside each other, 1 to 1024.
+        threads : int
+            Of each executor, 1 to 1024; they are real even where the process has fewer cores.
+
+        Raises
+        ------
+        neo.ModelError
+            One of them is no such number.
         """
         checked_executors((executors, threads), None, "with_executors")
         return self._with(self._native.with_executors(executors, threads))
@@ -285,11 +314,18 @@ class Module:
         target : path or binary file
             A file at a path is written beside it and renamed: what was there stays until the new one is whole. To an
             open file its bytes are written where it stands.
+
+        Raises
+        ------
+        neo.DTypeError
+            `target` is neither a path nor a binary file.
+        neo.ResourceError
+            The file cannot be written.
         """
         if isinstance(target, str | os.PathLike):
             _native.save_variants(self._saved_parts(), os.fspath(target))
             return
-        if not hasattr(target, "write"):
+        if not hasattr(target, "write") or isinstance(target, io.TextIOBase):
             msg = f"[save] target must be a path or a binary file. Got {type(target).__name__}, expected a str"
             raise DTypeError(msg)
         target.write(self._saved_bytes())
@@ -316,12 +352,21 @@ class Module:
             As for :meth:`run`.
         repeat : int
             Calls to measure after one that is not counted; a step's time is its median.
+
+        Raises
+        ------
+        neo.ModelError
+            `repeat` is not positive.
         """
+        count = whole(repeat)
+        if count is None or count < 1:
+            msg = f"[profile] repeat must be positive. Got {repeat!r}, expected 1 or more"
+            raise ModelError(msg)
         from neo.report.profile import Profile, Record
 
         arranged = self._arrange(inputs)
         self._native.trace(arranged)
-        records = [Record(*self._native.trace(arranged)[1:]) for _ in range(max(1, repeat))]
+        records = [Record(*self._native.trace(arranged)[1:]) for _ in range(count)]
         return Profile.of(
             records,
             subject=self._subject(),
@@ -421,14 +466,14 @@ class Module:
 
     def _hints(self) -> dict[str, int]:
         """What selection takes the symbols of the inputs' shapes for."""
-        return {symbol: n for t in self._inputs for symbol, n in _open_sizes(t, t.hints or ()).items()}
+        return {symbol: n for t in self._inputs for symbol, n in open_sizes(t, t.hints or ()).items()}
 
     def _sizes(self, inputs: Mapping[str, Input]) -> dict[str, int]:
         """What these inputs make of the symbols."""
         given = [
             (t, np.shape(cast(Any, inputs[t.name]))) for t in self._inputs if t.name in inputs and t.shape is not None
         ]
-        return {symbol: n for t, shape in given for symbol, n in _open_sizes(t, shape).items()}
+        return {symbol: n for t, shape in given for symbol, n in open_sizes(t, shape).items()}
 
     @property
     def kernels(self) -> list[dict[str, Any]]:
@@ -534,18 +579,8 @@ class Module:
 
     def _repr_html_(self) -> str:
         """A table of inputs and outputs, for notebooks."""
-        rows = "".join(
-            f"<tr><td>{role}</td><td>{escape(t.name)}</td><td>{escape(t.dtype)}</td><td>{escape(_dims_text(t))}</td></tr>"
-            for role, tensors in (("input", self._inputs), ("output", self._signature.outputs))
-            for t in tensors
-        )
-        head = "<tr><th></th><th>name</th><th>dtype</th><th>shape</th></tr>"
         where = "closed" if isinstance(self._native, Closed) else f"{self.target}, {self.threads} threads"
-        return f"<table><caption>neo.Module: {escape(where)}</caption>{head}{rows}</table>"
-
-
-def _dims_text(spec: Tensor) -> str:
-    return "" if spec.shape is None else " x ".join(map(str, spec.shape)) or "scalar"
+        return html_table(self._signature, f"neo.Module: {where}")
 
 
 @functools.lru_cache(maxsize=16)
@@ -554,8 +589,3 @@ def _limits(target: str, threads: int) -> Machine:
     from neo.report.subject import Machine
 
     return Machine(threads, *_native.measure_limits(target, threads))
-
-
-def _open_sizes(spec: Tensor, sizes: Sequence[int]) -> dict[str, int]:
-    """The sizes of the symbols in an input's shape."""
-    return {d: n for d, n in zip(spec.shape or (), sizes, strict=False) if isinstance(d, str)}

@@ -12,7 +12,7 @@ from neo import _native
 from neo.budget import Budget, parse_budget
 from neo.errors import DTypeError, ModelError, UnsupportedError
 from neo.executors import Executors, checked_executors
-from neo.limits import Limits, checked_threads
+from neo.limits import Limits, checked_threads, whole
 
 __all__ = ["MAX_VARIANTS", "Options", "Size", "hull_of"]
 
@@ -87,15 +87,18 @@ class Options:
         """
         targets = _checked_targets(target)
         if threads is not None:
-            checked_threads(threads, "compile")
+            threads = checked_threads(threads, "compile")
         executors = checked_executors(executors, threads, "compile")
         team = _native.default_threads() if threads is None else threads
         if isinstance(executors, tuple):
             team = executors[1]
         accuracy = _checked_accuracy(accuracy)
-        if memory is not None and (not isinstance(memory, int) or isinstance(memory, bool) or memory < 0):
-            msg = f"[compile] memory must be a number of bytes. Got {memory!r}, expected an int of 0 or more"
-            raise ModelError(msg)
+        if memory is not None:
+            count = whole(memory)
+            if count is None or count < 0:
+                msg = f"[compile] memory must be a number of bytes. Got {memory!r}, expected an int of 0 or more"
+                raise ModelError(msg)
+            memory = count
         if latency is not None and not (_is_number(latency) and 0 <= latency < math.inf):
             msg = f"[compile] latency must be milliseconds. Got {latency!r}, expected a number of 0 or more"
             raise ModelError(msg)

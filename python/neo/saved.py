@@ -58,7 +58,7 @@ def load(
         A limit was reached.
     """
     if threads is not None:
-        checked_threads(threads, "load")
+        threads = checked_threads(threads, "load")
     if limits is not None and not isinstance(limits, Limits):
         msg = f"[load] limits must be neo.Limits. Got {type(limits).__name__}"
         raise DTypeError(msg)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 from neo.errors import ModelError
 
-__all__ = ["Signature", "Tensor"]
+__all__ = ["Signature", "Tensor", "html_table", "last_sizes", "open_sizes"]
 
 
 @dataclass(frozen=True)
@@ -87,3 +88,36 @@ def _tensor(entry: Any) -> Tensor:
         msg = f"{entry!r:.80}"
         raise TypeError(msg)
     return Tensor(name, dtype, None if shape is None else sizes, None if hints is None else numbers)
+
+
+def last_sizes(spec: Tensor) -> tuple[int | None, int, tuple[int | str, ...]]:
+    """The rank, and the sizes behind the first ones that may be any.
+
+    An array of just these needs no look at its parts. None has the rank None, which stands for an input that has a size
+    of a name behind one of a number.
+    """
+    if spec.shape is None:
+        return None, 0, ()
+    first = next((i for i, d in enumerate(spec.shape) if isinstance(d, int)), len(spec.shape))
+    sizes = spec.shape[first:]
+    return (len(spec.shape) if all(isinstance(d, int) for d in sizes) else None), first, sizes
+
+
+def open_sizes(spec: Tensor, sizes: Sequence[int]) -> dict[str, int]:
+    """The sizes of the symbols in an input's shape."""
+    return {d: n for d, n in zip(spec.shape or (), sizes, strict=False) if isinstance(d, str)}
+
+
+def html_table(signature: Signature, caption: str) -> str:
+    """Inputs and outputs as a table of HTML, for notebooks."""
+    rows = "".join(
+        f"<tr><td>{role}</td><td>{escape(t.name)}</td><td>{escape(t.dtype)}</td><td>{escape(_dims_text(t))}</td></tr>"
+        for role, tensors in (("input", signature.inputs), ("output", signature.outputs))
+        for t in tensors
+    )
+    head = "<tr><th></th><th>name</th><th>dtype</th><th>shape</th></tr>"
+    return f"<table><caption>{escape(caption)}</caption>{head}{rows}</table>"
+
+
+def _dims_text(spec: Tensor) -> str:
+    return "" if spec.shape is None else " x ".join(map(str, spec.shape)) or "scalar"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Protocol
 
-from neo.errors import ModelError
+from neo.errors import DTypeError, ModelError
 from neo.signature import Tensor
 from neo.values import Input, Value, zeros_of
 
@@ -48,6 +48,11 @@ class Stream:
     """
 
     def __init__(self, module: Callee, states: Mapping[str, str] | None, initial: Mapping[str, Input] | None) -> None:
+        if states is not None and not isinstance(states, Mapping):
+            msg = (
+                f"[stream] states must be a mapping of inputs to outputs. Got {type(states).__name__}, expected a dict"
+            )
+            raise DTypeError(msg)
         self._module = module
         self._states = dict(states) if states is not None else _find_states(module)
         inputs = {t.name: t for t in module.inputs}

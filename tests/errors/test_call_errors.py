@@ -1,9 +1,12 @@
 """One case per message that a call or a compilation with wrong arguments gives."""
 
+import io
+
 import neo
 import numpy as np
 import pytest
 from neo import _native, demo
+from neo.serve import Application
 from onnx import TensorProto, helper
 
 from tests.api.conftest import build, two_by_two, value
@@ -242,9 +245,9 @@ def test_a_target_that_is_no_name():
     )
 
 
-@pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True])
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True, 1025, 10**9])
 def test_threads_that_are_no_count(threads):
-    message = f"threads must be a positive int. Got {threads!r}, expected 1 or more"
+    message = f"threads must be a positive int. Got {threads!r}, expected 1 to 1024"
     fails(neo.ModelError, f"[compile] {message}", compiles, threads=threads)
     fails(neo.ModelError, f"[with_threads] {message}", compiles(threads=1).with_threads, threads)
 
@@ -345,3 +348,51 @@ def test_a_node_to_explain_that_is_not_there(pair):
         pair.explain,
         "nowhere",
     )
+
+
+@pytest.mark.parametrize("threads", [np.int64(2), np.int8(2), np.uint16(2)])
+def test_numbers_of_numpy_are_numbers(threads):
+    made = demo.model_bytes()
+    assert neo.compile(made, threads=threads).threads == 2
+    module = neo.compile(made, shapes={"N": np.int64(3)}, threads=1)
+    assert module.inputs[0].shape == (3, 1, 8, 8)
+    assert neo.compile(made, shapes={"N": (np.int64(1), 4)}, memory=np.int64(1 << 40), threads=1).threads == 1
+
+
+@pytest.mark.parametrize(
+    "size", [np.float32(3), np.bool_(True), True, np.array([3, 4]), "3", None, (1, 2, 3), (), (1, "2")]
+)
+def test_sizes_that_are_none(size):
+    with pytest.raises(neo.ModelError, match=r"^\[import\] shapes must be sizes or \(least, most\)\. Got [^\n]*$"):
+        neo.compile(demo.model_bytes(), shapes={"N": size})
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda m: m.map([], in_flight=0), neo.ModelError, "in_flight must be positive. Got 0"),
+        (lambda m: m.map([], in_flight="2"), neo.ModelError, "in_flight must be positive. Got '2'"),
+        (lambda m: m.map(3), neo.DTypeError, "calls must be an iterable of inputs. Got int"),
+        (lambda m: m.profile({}, repeat=0), neo.ModelError, "repeat must be positive. Got 0"),
+        (lambda m: m.profile({}, repeat="x"), neo.ModelError, "repeat must be positive. Got 'x'"),
+        (lambda m: m.save(io.StringIO()), neo.DTypeError, "target must be a path or a binary file. Got StringIO"),
+        (lambda m: m.stream(3), neo.DTypeError, "states must be a mapping of inputs to outputs. Got int"),
+        (
+            lambda m: neo.check_accuracy(demo.model_bytes(), inputs=3),
+            neo.DTypeError,
+            "inputs must be a mapping of arrays",
+        ),
+        (lambda m: Application(3), neo.DTypeError, "modules must be a mapping of names to modules. Got 3"),
+        (lambda m: Application({"a": 3}), neo.DTypeError, "modules must be a mapping of names to modules"),
+        (lambda m: Application({3: m}), neo.DTypeError, "modules must be a mapping of names to modules"),
+        (lambda m: Application({"a": m}, max_bytes="x"), neo.ModelError, "max_bytes must be positive. Got 'x'"),
+        (lambda m: Application({"a": m}, timeout="x"), neo.ModelError, "times must be positive"),
+        (lambda m: Application({"a": m}, batch_delay=float("inf")), neo.ModelError, "times must be positive"),
+    ],
+)
+def test_arguments_that_make_no_sense(call, error, text):
+    module = neo.compile(demo.model_bytes(), threads=1)
+    with pytest.raises(error) as raised:
+        call(module)
+    assert text in str(raised.value)
+    assert "\n" not in str(raised.value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,6 +130,11 @@ def _feeds(
     if inputs is None:
         given: list[Mapping[str, Any]] = [_random(module, seed) for seed in range(samples)]
     else:
+        if not isinstance(inputs, Mapping | Iterable):
+            msg = (
+                f"[check] inputs must be a mapping of arrays, or several. Got {type(inputs).__name__}, expected a dict"
+            )
+            raise DTypeError(msg)
         given = [inputs] if isinstance(inputs, Mapping) else list(inputs)
     if not given:
         msg = "[check] there must be something to run. Got no inputs, expected one set of arrays or more"

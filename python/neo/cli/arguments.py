@@ -16,6 +16,7 @@ from neo.cli.executors import executors_of, with_executors_of
 from neo.cli.values import read_value
 from neo.compile import compile as compile_model
 from neo.errors import ModelError, ResourceError
+from neo.limits import MAX_THREADS
 from neo.module import Module, Tensor
 from neo.report.fallbacks import fallback_line
 from neo.report.write import write_whole
@@ -41,7 +42,6 @@ __all__ = [
     "sizes_of",
 ]
 
-_MAX_THREADS = 1024
 _MAX_RANDOM_BYTES = 1 << 36
 
 
@@ -54,8 +54,8 @@ def check_threads(options: argparse.Namespace) -> None:
         ``--threads`` is none of them.
     """
     threads = getattr(options, "threads", None)
-    if threads is not None and not 1 <= threads <= _MAX_THREADS:
-        msg = f"[cli] --threads must be 1 to {_MAX_THREADS}. Got {threads}"
+    if threads is not None and not 1 <= threads <= MAX_THREADS:
+        msg = f"[cli] --threads must be 1 to {MAX_THREADS}. Got {threads}"
         raise ModelError(msg)
 
 

@@ -100,7 +100,7 @@ def of_load() -> Iterator[None]:
         is_message = isinstance(error.__cause__, DecodeError | RecursionError)
         raise (InvalidProtobuf if is_message else InvalidGraph)(str(error)) from error
     except ResourceError as error:
-        kinds = {FileNotFoundError: NoSuchFile, IsADirectoryError: InvalidProtobuf}
+        kinds: dict[type, type[Error]] = {FileNotFoundError: NoSuchFile, IsADirectoryError: InvalidProtobuf}
         raise kinds.get(type(error.__cause__), Fail)(str(error)) from error
     except _OWN:
         raise

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-from neo.errors import Error, InternalError, ModelError
+from neo.errors import DTypeError, Error, InternalError, ModelError
 from neo.module import Module
 from neo.serve.batches import Arrays, Batches
 from neo.serve.metrics import Metrics
@@ -55,8 +55,10 @@ class Application:
 
     Raises
     ------
+    neo.DTypeError
+        `modules` are no modules by name.
     neo.ModelError
-        A module has an input or output that is no tensor, or, where requests are joined, whose first axis is not the
+        A number is none of these, or a module has an input or output that is no tensor, or, where requests are joined, whose first axis is not the
         batch.
     """
 
@@ -70,11 +72,19 @@ class Application:
         max_batch: int = 1,
         batch_delay: float = 0.002,
     ) -> None:
+        if not isinstance(modules, Mapping) or not all(
+            isinstance(name, str) and isinstance(module, Module) for name, module in modules.items()
+        ):
+            msg = (
+                f"[serve] modules must be a mapping of names to modules. Got {modules!r:.80}, expected {{name: module}}"
+            )
+            raise DTypeError(msg)
         for name, value in (("max_bytes", max_bytes), ("max_requests", max_requests), ("max_batch", max_batch)):
-            if value < 1:
-                msg = f"[serve] {name} must be positive. Got {value}"
+            if not isinstance(value, int) or value < 1:
+                msg = f"[serve] {name} must be positive. Got {value!r}"
                 raise ModelError(msg)
-        if not (0 <= batch_delay < math.inf and (timeout is None or timeout > 0)):
+        times = (batch_delay, 1.0 if timeout is None else timeout)
+        if not all(isinstance(t, int | float) for t in times) or not (0 <= times[0] < math.inf and times[1] > 0):
             msg = f"[serve] times must be positive. Got batch_delay={batch_delay}, timeout={timeout}"
             raise ModelError(msg)
         self._modules = dict(modules)

@@ -25,7 +25,7 @@ from neo.frontend.onnx.scope import Scope
 from neo.frontend.onnx.signature import check_signature, find_schema
 from neo.frontend.onnx.types import check_names, dims_of, dtype_name, type_text
 from neo.frontend.onnx.versions import KNOWN_DOMAINS, WITHOUT_SCHEMA, find_version, newest_opset
-from neo.limits import Limits
+from neo.limits import Limits, whole
 
 __all__ = ["Context", "Importer", "Refusal"]
 
@@ -498,10 +498,12 @@ def _checked_shapes(shapes: Mapping[str, int | tuple[int, int]]) -> dict[str, in
     if not isinstance(shapes, Mapping):
         msg = f"[import] shapes must be a mapping of symbols to sizes. Got {type(shapes).__name__}, expected a dict"
         raise DTypeError(msg)
+    checked: dict[str, int | tuple[int, int]] = {}
     for name, size in shapes.items():
-        bounds = (size, size) if isinstance(size, int) else size
-        whole = isinstance(bounds, tuple) and len(bounds) == 2 and all(type(b) is int for b in bounds)
-        if not whole or not 0 <= bounds[0] <= bounds[1] < 1 << 46:
+        given = size if isinstance(size, tuple) else (size, size)
+        bounds = [n for n in map(whole, given) if n is not None]
+        if len(given) != 2 or len(bounds) != 2 or not 0 <= bounds[0] <= bounds[1] < 1 << 46:
             msg = f"[import] shapes must be sizes or (least, most). Got {size!r} for {name!r}, expected 0 to 2^46"
             raise ModelError(msg)
-    return dict(shapes)
+        checked[name] = (bounds[0], bounds[1]) if isinstance(size, tuple) else bounds[0]
+    return checked
