@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # tools/wheels.sh [FOLDER]
 # Builds what a release uploads into FOLDER (build/wheels): the sdist, and from it the wheel of this Python and processor.
+# A commit with a tag is a release, and the tag must be its version: v0.1.0 of 0.1.0.
 # auditwheel names the oldest Linux that the wheel runs on and refuses libraries that it would miss there; the wheel must
 # stay within 12 MB, and is installed into an environment of its own, where the demo and tests/api run with it.
 # One wheel for each Python, built on manylinux_2_28 as far as containers can be run: python -m cibuildwheel (pyproject.toml).
@@ -15,6 +16,10 @@ fail() {
   echo "wheels: $*" >&2
   exit 1
 }
+
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' pyproject.toml)
+tag=$(git describe --exact-match --tags 2>/dev/null || true)
+[ -z "$tag" ] || [ "$tag" = "v$version" ] || fail "the tag of a release must name its version. Got $tag, expected v$version"
 
 rm -rf "$folder/dist" "$folder/raw" "$folder/fresh"
 [ -x "$folder/tools/bin/python" ] || python3 -m venv "$folder/tools"
