@@ -13,7 +13,7 @@ from neo import _native
 from neo.errors import ModelError
 from neo.executors import Executors, checked_executors, expected_times
 from neo.module import Module
-from neo.report.table import render_table
+from neo.report.table import counted, render_table
 
 __all__ = ["compare_executors", "executors_of", "executors_text", "with_executors_of"]
 
@@ -34,7 +34,7 @@ def executors_of(text: str | None) -> int | Executors | str | None:
 def executors_text(module: Module) -> str:
     """What runs a module, for a line of results."""
     count, each = module.executors
-    own = f"{each} thread{'s' if each > 1 else ''}"
+    own = counted(each, "thread")
     return own if count == 1 else f"{count} executors of {own}"
 
 

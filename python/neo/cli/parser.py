@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # The reader of the output, such as head, has enough; the interpreter's last flush must not find the pipe, either.
+        # A reader such as head has enough; the interpreter's last flush must not find the pipe, either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Error as error:

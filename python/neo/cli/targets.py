@@ -6,7 +6,7 @@ import argparse
 
 from neo import _native
 from neo.cli.arguments import add_json, check_folder, print_json
-from neo.report.table import render_table
+from neo.report.table import counted, render_table
 
 HELP = "every target and device, which run here, what each lacks"
 
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> None:
         return
     rows = [(t["name"], t["architecture"], "yes" if t["runs_here"] else "no") for t in _native.targets()]
     print(render_table(("target", "architecture", "runs here"), rows))
-    print(f"cpu is cpu:{_native.host_isa()} here, {_native.default_threads()} threads")
+    print(f"cpu is cpu:{_native.host_isa()} here, {counted(_native.default_threads(), 'thread')}")
     print()
     print(render_table(("target", "device"), [(t["name"], t["summary"]) for t in _native.device_targets()]))
     devices = []

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from neo import demo
 from neo.compile import compile as compile_model
-from neo.report.table import render_table
+from neo.report.table import counted, render_table
 
 __all__ = ["show"]
 
@@ -36,7 +36,7 @@ def show(*, threads: int | None = None) -> None:
     print(f"...\n{int((predicted == labels).sum())} of {len(labels)} right\n")
 
     latency = {n: _median_us(module, images[:n]) for n in (1, 64)}
-    print(f"compiled in {compile_ms:.0f} ms for {module.target} on {module.threads} threads")
+    print(f"compiled in {compile_ms:.0f} ms for {module.target} on {counted(module.threads, 'thread')}")
     print(f"one image {latency[1]:.1f} us, 64 images {latency[64]:.1f} us ({latency[64] / 64:.1f} us each)\n")
     print("Where the time goes with 64 images:\n")
     print(module.profile({module.inputs[0].name: images}).table())

@@ -6,7 +6,7 @@ import html
 import math
 from dataclasses import dataclass
 
-from neo.report.table import render_table
+from neo.report.table import counted, render_table
 
 __all__ = ["LayerReport", "QuantizeReport"]
 
@@ -88,7 +88,7 @@ class QuantizeReport:
             ratio = self.float_ms / self.quantized_ms if self.quantized_ms else math.inf
             parts.append(f"{self.float_ms:.3g} to {self.quantized_ms:.3g} ms ({ratio:.2f} times as fast)")
         if self.samples:
-            parts.append(f"{self.samples} calibration sample{'s' if self.samples > 1 else ''}")
+            parts.append(counted(self.samples, "calibration sample"))
         return "\n".join((", ".join(parts), *self.verdict))
 
     def _rows(self) -> tuple[list[str], list[tuple[str, ...]]]:

@@ -9,7 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from neo.report.page import fill_page
-from neo.report.table import render_sizes, render_table
+from neo.report.table import counted, render_sizes, render_table
 from neo.report.write import write_whole
 
 if TYPE_CHECKING:
@@ -105,10 +105,7 @@ class Comparison:
             for root, (a, b) in found.items()
         ]
         rows.sort(key=lambda row: -abs(row.times_us[1] - row.times_us[0]))
-        about = tuple(
-            f"{p.threads} thread{'' if p.threads == 1 else 's'}{render_sizes(p.measured_sizes)}"
-            for p in (first, second)
-        )
+        about = tuple(f"{counted(p.threads, 'thread')}{render_sizes(p.measured_sizes)}" for p in (first, second))
         return cls(tuple(rows), (first.total_us, second.total_us), names, (about[0], about[1]))
 
     def table(self, limit: int | None = None) -> str:

@@ -12,7 +12,7 @@ from neo.errors import ModelError
 from neo.report.estimates import FarStep, far_steps, render_far
 from neo.report.page import plain, render_page
 from neo.report.subject import Subject
-from neo.report.table import render_sizes, render_table
+from neo.report.table import counted, render_sizes, render_table
 from neo.report.write import write_whole
 
 __all__ = ["Bound", "Explanation", "Makespan", "NodeExplanation", "Option", "explained_data"]
@@ -80,7 +80,7 @@ class Makespan:
 
     def __str__(self) -> str:
         count, each = self.executors
-        where = f"{count} executor{'s' if count > 1 else ''} of {each} thread{'s' if each > 1 else ''}"
+        where = f"{counted(count, 'executor')} of {counted(each, 'thread')}"
         return f"{where}: {self.time_us:.1f} us expected; no schedule of these steps is below {self.bound_us:.1f} us"
 
 

@@ -14,7 +14,7 @@ from neo.report.estimates import FarStep, far_steps, render_far
 from neo.report.explain import explained_data
 from neo.report.page import plain, render_page
 from neo.report.subject import Machine, Subject
-from neo.report.table import render_sizes, render_table
+from neo.report.table import counted, render_sizes, render_table
 from neo.report.trace import trace_events
 from neo.report.write import write_whole
 
@@ -311,10 +311,10 @@ class Profile:
         ]
         table = render_table(("node", "op", "routine", "us", "%", "GFLOP/s", "GB/s"), rows, right=(3, 4, 5, 6))
         alike = self.estimate_sizes == self.measured_sizes
-        where = f"{self.threads} threads"
+        where = counted(self.threads, "thread")
         if self.executors[0] > 1:
             busy = ", ".join(f"{share:.0%}" for share in self.busy)
-            each = f"{self.executors[1]} thread{'s' if self.executors[1] > 1 else ''}"
+            each = counted(self.executors[1], "thread")
             where = f"{self.executors[0]} executors of {each}, busy {busy} of the time"
         return (
             f"{table}{render_far(self.far)}\n{len(self.steps)} steps, {self.total_us:.1f} us on {where}"
@@ -356,7 +356,7 @@ class Profile:
         axes.set_xlabel("microseconds")
         left_out = len(self.steps) - len(row_of)
         shown = f", the slowest {len(row_of)} of {len(self.steps)} steps" if left_out else ""
-        threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
+        threads = counted(self.threads, "thread")
         axes.set_title(f"one call: {self.total_us:.0f} us on {threads}{shown}")
         axes.legend(handles=[Patch(color=colours[op], label=op) for op in ops], fontsize=8, loc="best")
         return figure

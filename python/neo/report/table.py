@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-__all__ = ["render_sizes", "render_table"]
+__all__ = ["counted", "render_sizes", "render_table"]
 
 
 def render_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()) -> str:
@@ -18,6 +18,11 @@ def render_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, rig
         ).rstrip()
 
     return "\n".join([line(list(header)), "  ".join("-" * w for w in widths), *(line(r) for r in cells)])
+
+
+def counted(number: int, what: str) -> str:
+    """``1 thread``, ``2 threads``."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def render_sizes(sizes: Mapping[str, int]) -> str:
