@@ -139,6 +139,24 @@ Dims ConvProblem::y_hint() const {
   return y->shape().hint_dims();
 }
 
+ConvShape ConvProblem::hint_shape() const {
+  return geometry.shape(x_hint(), y_hint());
+}
+
+Im2colConvShape ConvProblem::hint_panel_shape() const {
+  return geometry.panel_shape(x_hint(), y_hint());
+}
+
+ConvShape ConvProblem::unit_shape() const {
+  const Dims ones(static_cast<size_t>(rank()), 1);
+  return geometry.shape(ones, ones);
+}
+
+Im2colConvShape ConvProblem::unit_panel_shape() const {
+  const Dims ones(static_cast<size_t>(rank()), 1);
+  return geometry.panel_shape(ones, ones);
+}
+
 double ConvProblem::traffic_bytes(int64_t x_block, int64_t y_block) const {
   const auto bytes = [](Dims dims, int64_t block) {
     dims[1] = ceil_div(dims[1], block) * block;

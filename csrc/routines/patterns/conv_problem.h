@@ -53,6 +53,11 @@ struct ConvProblem {
   // Sizes that costs are taken at, at least 1.
   Dims x_hint() const;
   Dims y_hint() const;
+  ConvShape hint_shape() const;
+  Im2colConvShape hint_panel_shape() const;
+  // Sizes of 1 for batch and space, on which neither packed weights nor most rejections depend.
+  ConvShape unit_shape() const;
+  Im2colConvShape unit_panel_shape() const;
   // Bytes of input, results and residual at the hint, with channels padded to blocks where those are blocked. Pooled
   // results count as if they were stored: figures for such a group were not learned.
   double traffic_bytes(int64_t x_block, int64_t y_block) const;

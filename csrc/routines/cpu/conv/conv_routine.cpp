@@ -88,6 +88,22 @@ ConvOperands ConvArguments::bind(std::span<const Arg> args) const {
   return bound;
 }
 
+ConvShape ConvStep::shape_at(std::span<const Arg> args) const {
+  return geometry_.shape(args[static_cast<size_t>(arguments_.x)].dims, args[static_cast<size_t>(arguments_.y)].dims);
+}
+
+Im2colConvShape ConvStep::panel_shape_at(std::span<const Arg> args) const {
+  return geometry_.panel_shape(args[static_cast<size_t>(arguments_.x)].dims,
+                               args[static_cast<size_t>(arguments_.y)].dims);
+}
+
+ConvOperands ConvStep::bind(std::span<const Arg> args) const {
+  ConvOperands bound = arguments_.bind(args);
+  if (weight_.defined()) bound.weight = weight_.as<float>();
+  if (bias_.defined()) bound.bias = bias_.as<float>();
+  return bound;
+}
+
 ConvOperands ConvArguments::at(ConvOperands bound, std::byte* const* args) const {
   const auto floats = [&](int i) { return reinterpret_cast<float*>(args[i]); };
   bound.src = floats(x);

@@ -47,6 +47,24 @@ struct ConvArguments {
   ConvOperands at(ConvOperands bound, std::byte* const* args) const;
 };
 
+// The base of steps of convolutions: packed weights and bias, undefined where they come at run time or there are
+// none, and where the other operands are.
+class ConvStep : public KernelStep {
+ protected:
+  ConvStep(const ConvProblem& problem, const ConvArguments& arguments)
+      : geometry_(problem.geometry), arguments_(arguments) {}
+
+  // The convolution at the sizes of one binding.
+  ConvShape shape_at(std::span<const Arg> args) const;
+  Im2colConvShape panel_shape_at(std::span<const Arg> args) const;
+  // Strides, epilogue and packed operands.
+  ConvOperands bind(std::span<const Arg> args) const;
+
+  const ConvGeometry geometry_;
+  const ConvArguments arguments_;
+  Tensor weight_, bias_;
+};
+
 // Weights and a bias that are not constants: each run packs them into its scratch memory.
 struct RunTimeWeights {
   int64_t weight = 0, bias = 0;  // floats of the packed ones; 0: none

@@ -374,7 +374,7 @@ class WinogradRoutine final : public ConvRoutine {
 
   Space space(const Workload& workload, const Target&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    return winograd_space(conv_of(problem), shape_of(problem), fused_);
+    return winograd_space(conv_of(problem), problem.hint_shape(), fused_);
   }
 
   std::unique_ptr<const Program> program(const Candidate& candidate, const Target&,
@@ -407,13 +407,13 @@ class WinogradRoutine final : public ConvRoutine {
   }
 
   std::vector<Schedule> best_schedules(const ConvProblem& problem, const DeviceModel& model) const override {
-    return best_winograd(conv_of(problem), shape_of(problem), fused_, model);
+    return best_winograd(conv_of(problem), problem.hint_shape(), fused_, model);
   }
   Estimate estimate_of(const ConvProblem& problem, const Schedule& schedule, const DeviceModel& model) const override {
-    return estimate_winograd(conv_of(problem), WinogradSchedule::of(schedule), shape_of(problem), model);
+    return estimate_winograd(conv_of(problem), WinogradSchedule::of(schedule), problem.hint_shape(), model);
   }
   double error(const ConvProblem& problem, const Schedule& schedule) const override {
-    return winograd_error(shape_of(problem), value_of(schedule, "tile"));
+    return winograd_error(problem.hint_shape(), value_of(schedule, "tile"));
   }
   int64_t packed_floats(const ConvProblem& problem, const Schedule& schedule) const override {
     const WinogradConv conv = conv_of(problem);
@@ -421,9 +421,6 @@ class WinogradRoutine final : public ConvRoutine {
   }
 
  private:
-  static ConvShape shape_of(const ConvProblem& problem) {
-    return problem.geometry.shape(problem.x_hint(), problem.y_hint());
-  }
   WinogradConv conv_of(const ConvProblem& problem) const {
     WinogradConv conv;
     conv.geometry = problem.geometry;

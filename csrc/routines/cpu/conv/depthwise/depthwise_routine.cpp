@@ -22,13 +22,12 @@ TaskSplit split_of(const DepthwisePlan& plan) {
   return TaskSplit::of(plan.tasks, 4 * plan.shape.flops());
 }
 
-class DepthwiseStep final : public KernelStep {
+class DepthwiseStep final : public ConvStep {
  public:
   DepthwiseStep(const ConvProblem& problem, const ConvArguments& arguments, int64_t lines,
                 const DepthwiseKernels& kernels, PackedStore& packed)
-      : geometry_(problem.geometry), arguments_(arguments), lines_(lines), kernels_(kernels) {
-    const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    const DepthwisePlan plan = plan_depthwise(geometry_.shape(ones, ones), kernels_.lanes);
+      : ConvStep(problem, arguments), lines_(lines), kernels_(kernels) {
+    const DepthwisePlan plan = plan_depthwise(problem.unit_shape(), kernels_.lanes);
     if (arguments_.weight >= 0) return;
     weight_ = packed.floats(depthwise_weight_size(plan), {problem.weight},
                             [&](float* to) { pack_depthwise_weight(plan, problem.weight->constant->as<float>(), to); });
@@ -36,16 +35,11 @@ class DepthwiseStep final : public KernelStep {
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
-    const Arg& x = args[static_cast<size_t>(arguments_.x)];
-    const Arg& y = args[static_cast<size_t>(arguments_.y)];
     DepthwiseCall call;
-    call.plan = plan_depthwise(geometry_.shape(x.dims, y.dims), kernels_.lanes, lines_);
+    call.plan = plan_depthwise(shape_at(args), kernels_.lanes, lines_);
     call.split = split_of(call.plan);
-    call.args = arguments_.bind(args);
-    if (bias_.defined()) call.args.bias = bias_.as<float>();
-    if (weight_.defined()) {
-      call.args.weight = weight_.as<float>();
-    } else {
+    call.args = bind(args);
+    if (!weight_.defined()) {
       call.packed.weight = depthwise_weight_size(call.plan);
       if (arguments_.bias >= 0) call.packed.bias = call.packed.weight / call.plan.shape.taps();
     }
@@ -62,11 +56,8 @@ class DepthwiseStep final : public KernelStep {
   }
 
  private:
-  ConvGeometry geometry_;
-  ConvArguments arguments_;
   int64_t lines_;
   const DepthwiseKernels& kernels_;
-  Tensor weight_, bias_;
 };
 
 class DepthwiseRoutine final : public RoutineOf<DepthwiseRoutine, ConvRoutine> {
@@ -145,8 +136,7 @@ class DepthwiseRoutine final : public RoutineOf<DepthwiseRoutine, ConvRoutine> {
 
  private:
   static DepthwisePlan plan_of(const ConvProblem& problem, const Schedule& schedule, const Target& target) {
-    return plan_depthwise(problem.geometry.shape(problem.x_hint(), problem.y_hint()), target.lanes(),
-                          value_of(schedule, "lines"));
+    return plan_depthwise(problem.hint_shape(), target.lanes(), value_of(schedule, "lines"));
   }
 };
 

@@ -76,17 +76,12 @@ struct DirectNchwCall {
   TaskSplit split;
 };
 
-class DirectNchwStep final : public KernelStep {
+class DirectNchwStep final : public ConvStep {
  public:
   DirectNchwStep(const ConvProblem& problem, const ConvArguments& arguments, const DirectNchwSchedule& schedule,
                  const TileKernels& kernels, const RowKernels& row_kernels, PackedStore& packed)
-      : geometry_(problem.geometry),
-        arguments_(arguments),
-        schedule_(schedule),
-        kernels_(kernels),
-        row_kernels_(row_kernels) {
-    const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    const DirectNchwPlan plan = plan_direct_nchw(geometry_.shape(ones, ones), schedule_, kernels_);
+      : ConvStep(problem, arguments), schedule_(schedule), kernels_(kernels), row_kernels_(row_kernels) {
+    const DirectNchwPlan plan = plan_direct_nchw(problem.unit_shape(), schedule_, kernels_);
     weight_ = packed.floats(direct_nchw_weight_size(plan), {problem.weight}, [&](float* to) {
       pack_direct_nchw_weight(plan, problem.weight->constant->as<float>(), to);
     });
@@ -94,14 +89,10 @@ class DirectNchwStep final : public KernelStep {
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
-    const Arg& x = args[static_cast<size_t>(arguments_.x)];
-    const Arg& y = args[static_cast<size_t>(arguments_.y)];
     DirectNchwCall call;
-    call.plan = plan_direct_nchw(geometry_.shape(x.dims, y.dims), schedule_, kernels_);
+    call.plan = plan_direct_nchw(shape_at(args), schedule_, kernels_);
     call.split = TaskSplit::of(call.plan.tasks, call.plan.shape.flops(), call.plan.workspace_size * 4);
-    call.args = arguments_.bind(args);
-    call.args.weight = weight_.as<float>();
-    if (bias_.defined()) call.args.bias = bias_.as<float>();
+    call.args = bind(args);
     return Prepared::of(call, call.split.scratch_bytes());
   }
 
@@ -114,12 +105,9 @@ class DirectNchwStep final : public KernelStep {
   }
 
  private:
-  ConvGeometry geometry_;
-  ConvArguments arguments_;
   DirectNchwSchedule schedule_;
   const TileKernels& kernels_;
   const RowKernels& row_kernels_;
-  Tensor weight_, bias_;
 };
 
 // NCHW to NCHW[x]c: the first layer of a network.
@@ -143,7 +131,7 @@ class DirectNchwRoutine final : public RoutineOf<DirectNchwRoutine, ConvRoutine>
 
   Space space(const Workload& workload, const Target& target) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    return direct_nchw_space(problem.geometry.shape(problem.x_hint(), problem.y_hint()), tile_kernels_of(target.isa));
+    return direct_nchw_space(problem.hint_shape(), tile_kernels_of(target.isa));
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
@@ -172,8 +160,7 @@ class DirectNchwRoutine final : public RoutineOf<DirectNchwRoutine, ConvRoutine>
     if (const char* why = reject_run_time_weights(problem)) return why;
     if (problem.geometry.ic > kStemChannels) return "more than 16 input channels";
     if (problem.epilogue.residual == problem.x) return "the input is the residual too";
-    const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    const ConvShape shape = problem.geometry.shape(ones, ones);
+    const ConvShape shape = problem.unit_shape();
     DirectNchwSchedule schedule;
     schedule.oc_bn = target.lanes();
     if (const char* why = reject_direct_nchw(shape, schedule, target.lanes())) return why;
@@ -182,8 +169,8 @@ class DirectNchwRoutine final : public RoutineOf<DirectNchwRoutine, ConvRoutine>
 
  private:
   static DirectNchwPlan plan_of(const ConvProblem& problem, const Schedule& schedule, const Target& target) {
-    return plan_direct_nchw(problem.geometry.shape(problem.x_hint(), problem.y_hint()),
-                            direct_nchw_schedule(schedule, target.lanes()), tile_kernels_of(target.isa));
+    return plan_direct_nchw(problem.hint_shape(), direct_nchw_schedule(schedule, target.lanes()),
+                            tile_kernels_of(target.isa));
   }
 
   static Candidate candidate_of(const Workload& workload, const ConvProblem& problem, const DirectNchwPlan& plan,

@@ -64,14 +64,13 @@ struct DirectCall {
   TaskSplit split;
 };
 
-class DirectStep final : public KernelStep {
+class DirectStep final : public ConvStep {
  public:
   DirectStep(const ConvProblem& problem, const ConvArguments& arguments, const DirectSchedule& schedule,
              const TileKernels& kernels, PackedStore& packed)
-      : geometry_(problem.geometry), arguments_(arguments), schedule_(schedule), kernels_(kernels) {
+      : ConvStep(problem, arguments), schedule_(schedule), kernels_(kernels) {
     // Packing does not depend on batch and space.
-    const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    const DirectPlan plan = plan_direct(geometry_.shape(ones, ones), schedule_, kernels_);
+    const DirectPlan plan = plan_direct(problem.unit_shape(), schedule_, kernels_);
     weight_ = packed.floats(direct_weight_size(plan), {problem.weight},
                             [&](float* to) { pack_direct_weight(plan, problem.weight->constant->as<float>(), to); });
     if (problem.bias) {
@@ -82,17 +81,14 @@ class DirectStep final : public KernelStep {
 
   Prepared prepare(std::span<const Arg> args) const override {
     const Arg& x = args[static_cast<size_t>(arguments_.x)];
-    const Arg& y = args[static_cast<size_t>(arguments_.y)];
-    const ConvShape shape = geometry_.shape(x.dims, y.dims);
+    const ConvShape shape = shape_at(args);
     const char* why = reject_direct(shape, schedule_, kernels_.lanes);
     NEO_CHECK(!why, Unsupported, "Conv", "sizes must be in the range of cpu:float32/direct_nchwc. Got ",
               to_string(x.dims), ": ", why);
     DirectCall call;
     call.plan = plan_direct(shape, schedule_, kernels_);
     call.split = TaskSplit::of(call.plan.tasks, direct_work(shape));
-    call.args = arguments_.bind(args);
-    call.args.weight = weight_.as<float>();
-    if (bias_.defined()) call.args.bias = bias_.as<float>();
+    call.args = bind(args);
     return Prepared::of(call);
   }
 
@@ -104,11 +100,8 @@ class DirectStep final : public KernelStep {
   }
 
  private:
-  ConvGeometry geometry_;
-  ConvArguments arguments_;
   DirectSchedule schedule_;
   const TileKernels& kernels_;
-  Tensor weight_, bias_;
 };
 
 // NCHW[x]c to NCHW[x]c with packed weights: NeoCPU section 3.1.1.
@@ -120,7 +113,7 @@ class DirectRoutine final : public RoutineOf<DirectRoutine, ConvRoutine> {
   // routines of a target agree.
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    const ConvShape shape = shape_of(problem);
+    const ConvShape shape = problem.hint_shape();
     const TileKernels& kernels = tiles_of(target);
     const int64_t lanes = target.lanes();
     std::vector<Candidate> all;
@@ -151,21 +144,23 @@ class DirectRoutine final : public RoutineOf<DirectRoutine, ConvRoutine> {
   }
 
   Space space(const Workload& workload, const Target& target) const override {
-    return direct_space(shape_of(*read_conv(workload, nullptr)), tiles_of(target));
+    return direct_space(read_conv(workload, nullptr)->hint_shape(), tiles_of(target));
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
                       const Schedule& schedule) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    const DirectPlan plan = plan_direct(shape_of(problem), direct_schedule(schedule, target.lanes()), tiles_of(target));
+    const DirectPlan plan =
+        plan_direct(problem.hint_shape(), direct_schedule(schedule, target.lanes()), tiles_of(target));
     return candidate_of(workload, problem, plan, schedule, target);
   }
 
   LoopNest loops(const Candidate& candidate, const Target& target) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     const TileKernels& kernels = tiles_of(target);
-    return direct_loops(
-        problem, plan_direct(shape_of(problem), direct_schedule(candidate.schedule, target.lanes()), kernels), kernels);
+    return direct_loops(problem,
+                        plan_direct(problem.hint_shape(), direct_schedule(candidate.schedule, target.lanes()), kernels),
+                        kernels);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
@@ -182,8 +177,7 @@ class DirectRoutine final : public RoutineOf<DirectRoutine, ConvRoutine> {
     if (problem.geometry.is_depthwise()) return "one input channel per group";
     Dims smallest;
     for (const Dim& d : problem.x->shape().dims()) smallest.push_back(std::max<int64_t>(1, d.range().lo));
-    const Dims ones(smallest.size(), 1);
-    ConvShape shape = problem.geometry.shape(ones, ones);
+    ConvShape shape = problem.unit_shape();
     shape.iw = smallest.back();
     if (problem.geometry.axes == 2) shape.ih = smallest[2];
     const DirectSchedule schedule = direct_schedule({{"oc_bn", target.lanes()}, {"reg_n", 0}}, target.lanes());
@@ -192,10 +186,6 @@ class DirectRoutine final : public RoutineOf<DirectRoutine, ConvRoutine> {
   }
 
  private:
-  static ConvShape shape_of(const ConvProblem& problem) {
-    return problem.geometry.shape(problem.x_hint(), problem.y_hint());
-  }
-
   static Candidate candidate_of(const Workload& workload, const ConvProblem& problem, const DirectPlan& plan,
                                 const Schedule& schedule, const Target& target) {
     Candidate c = conv_candidate(workload, problem, target.lanes(), target.lanes());

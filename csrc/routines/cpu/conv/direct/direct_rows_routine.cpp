@@ -119,18 +119,13 @@ struct DirectRowsCall {
   TaskSplit split;
 };
 
-class DirectRowsStep final : public KernelStep {
+class DirectRowsStep final : public ConvStep {
  public:
   DirectRowsStep(const ConvProblem& problem, const ConvArguments& arguments, const DirectRowsSchedule& schedule,
                  const TileKernels& kernels, const RowKernels& row_kernels, PackedStore& packed)
-      : geometry_(problem.geometry),
-        arguments_(arguments),
-        schedule_(schedule),
-        kernels_(kernels),
-        row_kernels_(row_kernels) {
+      : ConvStep(problem, arguments), schedule_(schedule), kernels_(kernels), row_kernels_(row_kernels) {
     // Packing does not depend on batch and space.
-    const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    const DirectRowsPlan plan = plan_direct_rows(geometry_.shape(ones, ones), schedule_, kernels_);
+    const DirectRowsPlan plan = plan_direct_rows(problem.unit_shape(), schedule_, kernels_);
     const Tensor& weight = *problem.weight->constant;
     weight_ = packed.floats(weight.size(), {problem.weight},
                             [&](float* to) { pack_direct_rows_weight(plan, weight.as<float>(), to); });
@@ -138,14 +133,10 @@ class DirectRowsStep final : public KernelStep {
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
-    const Arg& x = args[static_cast<size_t>(arguments_.x)];
-    const Arg& y = args[static_cast<size_t>(arguments_.y)];
     DirectRowsCall call;
-    call.plan = plan_direct_rows(geometry_.shape(x.dims, y.dims), schedule_, kernels_);
+    call.plan = plan_direct_rows(shape_at(args), schedule_, kernels_);
     call.split = split_of(call.plan);
-    call.args = arguments_.bind(args);
-    call.args.weight = weight_.as<float>();
-    if (bias_.defined()) call.args.bias = bias_.as<float>();
+    call.args = bind(args);
     return Prepared::of(call, call.split.scratch_bytes());
   }
 
@@ -158,12 +149,9 @@ class DirectRowsStep final : public KernelStep {
   }
 
  private:
-  ConvGeometry geometry_;
-  ConvArguments arguments_;
   DirectRowsSchedule schedule_;
   const TileKernels& kernels_;
   const RowKernels& row_kernels_;
-  Tensor weight_, bias_;
 };
 
 // NCHW to NCHW with few output channels per group.
@@ -174,7 +162,7 @@ class DirectRowsRoutine final : public RoutineOf<DirectRowsRoutine, ConvRoutine>
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
     const TileKernels& kernels = tile_kernels_of(target.isa);
-    const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
+    const ConvShape shape = problem.hint_shape();
     std::optional<Candidate> best;
     for (int64_t vectors : {4, 3, 2, 1}) {
       const Schedule schedule = {{"pixels", vectors * target.lanes()}};
@@ -187,7 +175,7 @@ class DirectRowsRoutine final : public RoutineOf<DirectRowsRoutine, ConvRoutine>
 
   Space space(const Workload& workload, const Target& target) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    return rows_space(problem.geometry.shape(problem.x_hint(), problem.y_hint()), tile_kernels_of(target.isa));
+    return rows_space(problem.hint_shape(), tile_kernels_of(target.isa));
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
@@ -217,15 +205,13 @@ class DirectRowsRoutine final : public RoutineOf<DirectRowsRoutine, ConvRoutine>
     if (problem.geometry.axes > 2) return "more than two spatial axes";
     if (const char* why = reject_run_time_weights(problem)) return why;
     if (problem.epilogue.residual == problem.x) return "the input is the residual too";
-    const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    if (const char* why = reject_direct_rows(problem.geometry.shape(ones, ones))) return why;
+    if (const char* why = reject_direct_rows(problem.unit_shape())) return why;
     return std::nullopt;
   }
 
  private:
   static DirectRowsPlan plan_of(const ConvProblem& problem, const Schedule& schedule, const Target& target) {
-    return plan_direct_rows(problem.geometry.shape(problem.x_hint(), problem.y_hint()),
-                            rows_schedule(schedule, target.lanes()), tile_kernels_of(target.isa));
+    return plan_direct_rows(problem.hint_shape(), rows_schedule(schedule, target.lanes()), tile_kernels_of(target.isa));
   }
 
   static Candidate candidate_of(const Workload& workload, const ConvProblem& problem, const DirectRowsPlan& plan,

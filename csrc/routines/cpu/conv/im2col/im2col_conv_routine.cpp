@@ -120,8 +120,7 @@ class Im2colConvStep final : public KernelStep {
         pack_kernels_(pack_kernels),
         row_kernels_(row_kernels) {
     if (arguments_.weight >= 0) return;
-    const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    const Im2colConvPlan plan = plan_im2col_conv(geometry_.panel_shape(ones, ones), schedule_, kernels_);
+    const Im2colConvPlan plan = plan_im2col_conv(problem.unit_panel_shape(), schedule_, kernels_);
     weight_ = packed.floats(im2col_conv_weight_size(plan), {problem.weight}, [&](float* to) {
       pack_im2col_conv_weight(plan, problem.weight->constant->as<float>(), to, {0, plan.shape.oc});
     });
@@ -177,7 +176,7 @@ class Im2colConvRoutine final : public RoutineOf<Im2colConvRoutine, ConvRoutine>
 
   Space space(const Workload& workload, const Target& target) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    return panel_space(problem.geometry.panel_shape(problem.x_hint(), problem.y_hint()), tile_kernels_of(target.isa));
+    return panel_space(problem.hint_panel_shape(), tile_kernels_of(target.isa));
   }
 
   LoopNest loops(const Candidate& candidate, const Target& target) const override {
@@ -226,8 +225,8 @@ class Im2colConvRoutine final : public RoutineOf<Im2colConvRoutine, ConvRoutine>
 
  private:
   static Im2colConvPlan plan_of(const ConvProblem& problem, const Schedule& schedule, const Target& target) {
-    return plan_im2col_conv(problem.geometry.panel_shape(problem.x_hint(), problem.y_hint()),
-                            panel_schedule(schedule, target.lanes()), tile_kernels_of(target.isa));
+    return plan_im2col_conv(problem.hint_panel_shape(), panel_schedule(schedule, target.lanes()),
+                            tile_kernels_of(target.isa));
   }
 
   static double estimate_us(const ConvProblem& problem, const Im2colConvPlan& plan, const TaskSplit& split,

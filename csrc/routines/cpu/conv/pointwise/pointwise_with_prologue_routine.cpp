@@ -178,19 +178,16 @@ struct AffineCall {
   TaskSplit split;
 };
 
-class PointwiseWithPrologueStep final : public KernelStep {
+class PointwiseWithPrologueStep final : public ConvStep {
  public:
   PointwiseWithPrologueStep(const AffineProblem& problem, const Candidate& candidate, const Target& target,
                             PackedStore& packed)
-      : geometry_(problem.conv.geometry),
-        arguments_(ConvArguments::of(candidate, problem.conv, target)),
+      : ConvStep(problem.conv, ConvArguments::of(candidate, problem.conv, target)),
         schedule_(affine_schedule(candidate.schedule, target)),
         kernels_(affine_kernels_of(target)),
         threads_(target.threads) {
     const AffinePrologue& prologue = problem.prologue;
-    const Dims ones(static_cast<size_t>(problem.conv.rank()), 1);
-    const PointwiseWithProloguePlan plan =
-        plan_pointwise_with_prologue(geometry_.shape(ones, ones), schedule_, kernels_);
+    const PointwiseWithProloguePlan plan = plan_pointwise_with_prologue(problem.conv.unit_shape(), schedule_, kernels_);
     weight_ = packed.floats(weight_size(plan), {problem.conv.weight}, [&](float* to) {
       const auto* weight = problem.conv.weight->constant->as<float>();
       schedule_.strassen > 0 ? pack_strassen_weight(plan.strassen, weight, to)
@@ -206,13 +203,10 @@ class PointwiseWithPrologueStep final : public KernelStep {
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
-    const Arg &x = args[static_cast<size_t>(arguments_.x)], &y = args[static_cast<size_t>(arguments_.y)];
     AffineCall call;
-    call.plan = plan_pointwise_with_prologue(geometry_.shape(x.dims, y.dims), schedule_, kernels_);
+    call.plan = plan_pointwise_with_prologue(shape_at(args), schedule_, kernels_);
     call.split = split_of(call.plan, threads_);
-    call.args = arguments_.bind(args);
-    call.args.weight = weight_.as<float>();
-    if (bias_.defined()) call.args.bias = bias_.as<float>();
+    call.args = bind(args);
     call.affine = affine_;
     if (scale_.defined()) call.affine.scale = scale_.as<float>();
     if (shift_.defined()) call.affine.shift = shift_.as<float>();
@@ -240,14 +234,12 @@ class PointwiseWithPrologueStep final : public KernelStep {
   }
 
  private:
-  ConvGeometry geometry_;
-  ConvArguments arguments_;
   AffineSchedule schedule_;
   AffineKernels kernels_;
   int threads_;
   int scale_argument_ = -1;
   AffineOperands affine_;
-  Tensor weight_, bias_, scale_, shift_;
+  Tensor scale_, shift_;
 };
 
 double estimate_us(const AffineProblem& problem, const PointwiseWithProloguePlan& plan, const Target& target) {

@@ -65,11 +65,10 @@ struct SparseCall {
   ConvOperands args;
 };
 
-class SparseStep final : public KernelStep {
+class SparseStep final : public ConvStep {
  public:
   SparseStep(const ConvProblem& problem, const Candidate& candidate, const Target& target, PackedStore& packed)
-      : geometry_(problem.geometry),
-        arguments_(ConvArguments::of(candidate, problem, target)),
+      : ConvStep(problem, ConvArguments::of(candidate, problem, target)),
         nonzeros_(value_of(candidate.schedule, "nonzeros")),
         lanes_(target.lanes()),
         kernel_(NEO_PICK_TIER(target.isa, sparse_run)) {
@@ -88,11 +87,9 @@ class SparseStep final : public KernelStep {
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
-    const Arg &x = args[static_cast<size_t>(arguments_.x)], &y = args[static_cast<size_t>(arguments_.y)];
     SparseCall call;
-    call.plan = SparsePlan::of(geometry_.shape(x.dims, y.dims), nonzeros_, lanes_);
-    call.args = arguments_.bind(args);
-    if (bias_.defined()) call.args.bias = bias_.as<float>();
+    call.plan = SparsePlan::of(shape_at(args), nonzeros_, lanes_);
+    call.args = bind(args);
     return Prepared::of(call, call.plan.split.scratch_bytes());
   }
 
@@ -161,12 +158,10 @@ class SparseStep final : public KernelStep {
     }
   }
 
-  ConvGeometry geometry_;
-  ConvArguments arguments_;
   int64_t nonzeros_;
   int64_t lanes_;
   SparseKernel kernel_;
-  Tensor weights_, bias_;
+  Tensor weights_;
 };
 
 // A 1x1 convolution with many zeros among its weights.
@@ -199,7 +194,7 @@ class SparseRoutine final : public RoutineOf<SparseRoutine, ConvRoutine> {
     // least that a weight takes, what an output channel takes to begin, and a vector and a channel that are gathered.
     constexpr double kNear = 1.3, kFar = 2.4, kLeast = 9, kChannel = 40, kVector = 3, kGather = 20;
     const ConvProblem problem = *read_conv(workload, nullptr);
-    const ConvShape s = problem.geometry.shape(problem.x_hint(), problem.y_hint());
+    const ConvShape s = problem.hint_shape();
     const SparsePlan plan = SparsePlan::of(s, nonzeros, target.lanes());
     const double vectors = static_cast<double>(ceil_div(plan.pixels, target.lanes()));
     const double width = vectors / static_cast<double>(std::max<int64_t>(1, plan.runs));

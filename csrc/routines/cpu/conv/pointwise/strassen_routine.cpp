@@ -31,11 +31,10 @@ struct StrassenCall {
   TaskSplit split;
 };
 
-class StrassenStep final : public KernelStep {
+class StrassenStep final : public ConvStep {
  public:
   StrassenStep(const ConvProblem& problem, const Candidate& candidate, const Target& target, PackedStore& packed)
-      : geometry_(problem.geometry),
-        arguments_(ConvArguments::of(candidate, problem, target)),
+      : ConvStep(problem, ConvArguments::of(candidate, problem, target)),
         kernels_(strassen_kernels_of(target.isa)),
         form_(StrassenForm::of(problem.geometry.ic, problem.geometry.oc, candidate.schedule, target)),
         plan_(form_.plan),
@@ -46,13 +45,10 @@ class StrassenStep final : public KernelStep {
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
-    const Arg &x = args[static_cast<size_t>(arguments_.x)], &y = args[static_cast<size_t>(arguments_.y)];
     StrassenCall call;
-    call.shape = geometry_.shape(x.dims, y.dims);
+    call.shape = shape_at(args);
     call.split = split_of(call.shape, form_, threads_);
-    call.args = arguments_.bind(args);
-    call.args.weight = weight_.as<float>();
-    if (bias_.defined()) call.args.bias = bias_.as<float>();
+    call.args = bind(args);
     return Prepared::of(call, call.split.scratch_bytes());
   }
 
@@ -117,13 +113,10 @@ class StrassenStep final : public KernelStep {
     }
   }
 
-  ConvGeometry geometry_;
-  ConvArguments arguments_;
   const StrassenKernels& kernels_;
   StrassenForm form_;
   const StrassenPlan& plan_;
   int threads_;
-  Tensor weight_, bias_;
 };
 
 // A 1x1 convolution by seven products of quarters of its matrices: Strassen 1969.
@@ -133,7 +126,7 @@ class StrassenRoutine final : public RoutineOf<StrassenRoutine, ConvRoutine> {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
+    const ConvShape shape = problem.hint_shape();
     std::vector<Candidate> all;
     for (const Schedule& schedule : StrassenForm::schedules(shape.ic, shape.oc, target)) {
       const StrassenForm form = StrassenForm::of(shape.ic, shape.oc, schedule, target);

@@ -166,14 +166,13 @@ struct SubpixelCall {
   TaskSplit split;
 };
 
-class SubpixelStep final : public KernelStep {
+class SubpixelStep final : public ConvStep {
  public:
   SubpixelStep(const ConvProblem& problem, const ConvArguments& arguments, const SubpixelSchedule& schedule,
                const TileKernels& kernels, PackedStore& packed)
-      : geometry_(problem.geometry), arguments_(arguments), schedule_(schedule), kernels_(kernels) {
+      : ConvStep(problem, arguments), schedule_(schedule), kernels_(kernels) {
     // Packing does not depend on batch, space and padding.
-    const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    const SubpixelPlan plan = plan_subpixel(geometry_.panel_shape(ones, ones), schedule_, kernels_);
+    const SubpixelPlan plan = plan_subpixel(problem.unit_panel_shape(), schedule_, kernels_);
     weight_ = packed.floats(subpixel_weight_size(plan), {problem.weight},
                             [&](float* to) { pack_subpixel_weight(plan, problem.weight->constant->as<float>(), to); });
     if (problem.bias) {
@@ -184,17 +183,14 @@ class SubpixelStep final : public KernelStep {
 
   Prepared prepare(std::span<const Arg> args) const override {
     const Arg& x = args[static_cast<size_t>(arguments_.x)];
-    const Arg& y = args[static_cast<size_t>(arguments_.y)];
-    const Im2colConvShape shape = geometry_.panel_shape(x.dims, y.dims);
+    const Im2colConvShape shape = panel_shape_at(args);
     const char* why = reject_subpixel(shape, kernels_.lanes);
     NEO_CHECK(!why, Unsupported, "Conv", "sizes must be in the range of cpu:float32/subpixel_nchwc. Got ",
               to_string(x.dims), ": ", why);
     SubpixelCall call;
     call.plan = plan_subpixel(shape, schedule_, kernels_);
     call.split = split_of(call.plan);
-    call.args = arguments_.bind(args);
-    call.args.weight = weight_.as<float>();
-    if (bias_.defined()) call.args.bias = bias_.as<float>();
+    call.args = bind(args);
     return Prepared::of(call);
   }
 
@@ -206,11 +202,8 @@ class SubpixelStep final : public KernelStep {
   }
 
  private:
-  ConvGeometry geometry_;
-  ConvArguments arguments_;
   SubpixelSchedule schedule_;
   const TileKernels& kernels_;
-  Tensor weight_, bias_;
 };
 
 class SubpixelRoutine final : public RoutineOf<SubpixelRoutine, ConvRoutine> {
@@ -219,7 +212,7 @@ class SubpixelRoutine final : public RoutineOf<SubpixelRoutine, ConvRoutine> {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    const Im2colConvShape shape = shape_of(problem);
+    const Im2colConvShape shape = problem.hint_panel_shape();
     const TileKernels& kernels = tile_kernels_of(target.isa);
     const int64_t lanes = target.lanes();
     std::vector<Candidate> all;
@@ -238,7 +231,7 @@ class SubpixelRoutine final : public RoutineOf<SubpixelRoutine, ConvRoutine> {
   }
 
   Space space(const Workload& workload, const Target& target) const override {
-    return subpixel_space(shape_of(*read_conv(workload, nullptr)), tile_kernels_of(target.isa));
+    return subpixel_space(read_conv(workload, nullptr)->hint_panel_shape(), tile_kernels_of(target.isa));
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
@@ -274,12 +267,9 @@ class SubpixelRoutine final : public RoutineOf<SubpixelRoutine, ConvRoutine> {
   }
 
  private:
-  static Im2colConvShape shape_of(const ConvProblem& problem) {
-    return problem.geometry.panel_shape(problem.x_hint(), problem.y_hint());
-  }
-
   static SubpixelPlan plan_of(const ConvProblem& problem, const Schedule& schedule, const Target& target) {
-    return plan_subpixel(shape_of(problem), subpixel_schedule(schedule, target.lanes()), tile_kernels_of(target.isa));
+    return plan_subpixel(problem.hint_panel_shape(), subpixel_schedule(schedule, target.lanes()),
+                         tile_kernels_of(target.isa));
   }
 
   static Candidate candidate_of(const Workload& workload, const ConvProblem& problem, const Schedule& schedule,

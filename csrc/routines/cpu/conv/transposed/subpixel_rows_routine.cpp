@@ -120,18 +120,13 @@ struct SubpixelRowsCall {
   TaskSplit split;
 };
 
-class SubpixelRowsStep final : public KernelStep {
+class SubpixelRowsStep final : public ConvStep {
  public:
   SubpixelRowsStep(const ConvProblem& problem, const ConvArguments& arguments, const SubpixelRowsSchedule& schedule,
                    const TileKernels& kernels, const RowKernels& row_kernels, PackedStore& packed)
-      : geometry_(problem.geometry),
-        arguments_(arguments),
-        schedule_(schedule),
-        kernels_(kernels),
-        row_kernels_(row_kernels) {
+      : ConvStep(problem, arguments), schedule_(schedule), kernels_(kernels), row_kernels_(row_kernels) {
     // Packing does not depend on batch, space and padding.
-    const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    const SubpixelRowsPlan plan = plan_subpixel_rows(geometry_.panel_shape(ones, ones), schedule_, kernels_);
+    const SubpixelRowsPlan plan = plan_subpixel_rows(problem.unit_panel_shape(), schedule_, kernels_);
     const Tensor& weight = *problem.weight->constant;
     weight_ = packed.floats(subpixel_rows_weight_size(plan), {problem.weight},
                             [&](float* to) { pack_subpixel_rows_weight(plan, weight.as<float>(), to); });
@@ -139,14 +134,10 @@ class SubpixelRowsStep final : public KernelStep {
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
-    const Arg& x = args[static_cast<size_t>(arguments_.x)];
-    const Arg& y = args[static_cast<size_t>(arguments_.y)];
     SubpixelRowsCall call;
-    call.plan = plan_subpixel_rows(geometry_.panel_shape(x.dims, y.dims), schedule_, kernels_);
+    call.plan = plan_subpixel_rows(panel_shape_at(args), schedule_, kernels_);
     call.split = split_of(call.plan);
-    call.args = arguments_.bind(args);
-    call.args.weight = weight_.as<float>();
-    if (bias_.defined()) call.args.bias = bias_.as<float>();
+    call.args = bind(args);
     return Prepared::of(call, call.split.scratch_bytes());
   }
 
@@ -159,12 +150,9 @@ class SubpixelRowsStep final : public KernelStep {
   }
 
  private:
-  ConvGeometry geometry_;
-  ConvArguments arguments_;
   SubpixelRowsSchedule schedule_;
   const TileKernels& kernels_;
   const RowKernels& row_kernels_;
-  Tensor weight_, bias_;
 };
 
 class SubpixelRowsRoutine final : public RoutineOf<SubpixelRowsRoutine, ConvRoutine> {
@@ -173,7 +161,7 @@ class SubpixelRowsRoutine final : public RoutineOf<SubpixelRowsRoutine, ConvRout
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    const Im2colConvShape shape = problem.geometry.panel_shape(problem.x_hint(), problem.y_hint());
+    const Im2colConvShape shape = problem.hint_panel_shape();
     std::optional<Candidate> best;
     const auto offer = [&](const Schedule& schedule) {
       Candidate c = candidate_of(workload, problem, schedule, target);
@@ -189,8 +177,7 @@ class SubpixelRowsRoutine final : public RoutineOf<SubpixelRowsRoutine, ConvRout
 
   Space space(const Workload& workload, const Target& target) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    return subpixel_rows_space(problem.geometry.panel_shape(problem.x_hint(), problem.y_hint()),
-                               tile_kernels_of(target.isa));
+    return subpixel_rows_space(problem.hint_panel_shape(), tile_kernels_of(target.isa));
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
@@ -220,15 +207,14 @@ class SubpixelRowsRoutine final : public RoutineOf<SubpixelRowsRoutine, ConvRout
   std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target&) const override {
     if (problem.geometry.axes > 2) return "more than two spatial axes";
     if (const char* why = reject_run_time_weights(problem)) return why;
-    const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    if (const char* why = reject_subpixel_rows(problem.geometry.panel_shape(ones, ones))) return why;
+    if (const char* why = reject_subpixel_rows(problem.unit_panel_shape())) return why;
     return std::nullopt;
   }
 
  private:
   static SubpixelRowsPlan plan_of(const ConvProblem& problem, const Schedule& schedule, const Target& target) {
-    return plan_subpixel_rows(problem.geometry.panel_shape(problem.x_hint(), problem.y_hint()),
-                              subpixel_rows_schedule(schedule, target.lanes()), tile_kernels_of(target.isa));
+    return plan_subpixel_rows(problem.hint_panel_shape(), subpixel_rows_schedule(schedule, target.lanes()),
+                              tile_kernels_of(target.isa));
   }
 
   static Candidate candidate_of(const Workload& workload, const ConvProblem& problem, const Schedule& schedule,

@@ -47,20 +47,14 @@ struct SubpixelWinogradCall {
   TaskSplit winograd, spread;
 };
 
-class SubpixelWinogradStep final : public KernelStep {
+class SubpixelWinogradStep final : public ConvStep {
  public:
   SubpixelWinogradStep(const ConvProblem& problem, const ConvArguments& arguments, const WinogradSchedule& schedule,
                        const WinogradTiles& kernels, const TransposedDepthwiseKernels& lines, int threads,
                        PackedStore& packed)
-      : geometry_(problem.geometry),
-        arguments_(arguments),
-        schedule_(schedule),
-        kernels_(kernels),
-        lines_(lines),
-        threads_(threads) {
+      : ConvStep(problem, arguments), schedule_(schedule), kernels_(kernels), lines_(lines), threads_(threads) {
     // Packing does not depend on batch, space and padding.
-    const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    const SubpixelWinogradPlan plan = plan_of(ones, ones);
+    const SubpixelWinogradPlan plan = plan_of(problem.unit_panel_shape());
     weight_ = packed.floats(winograd_weight_size(plan.winograd), {problem.weight}, [&](float* to) {
       pack_subpixel_winograd_weight(plan, kernels_.transforms, problem.weight->constant->as<float>(), to);
     });
@@ -68,14 +62,11 @@ class SubpixelWinogradStep final : public KernelStep {
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
-    const Arg& x = args[static_cast<size_t>(arguments_.x)];
-    const Arg& y = args[static_cast<size_t>(arguments_.y)];
     SubpixelWinogradCall call;
-    call.plan = plan_of(x.dims, y.dims);
+    call.plan = plan_of(panel_shape_at(args));
     call.winograd = winograd_split(call.plan.winograd, threads_);
     call.spread = spread_split(call.plan);
-    call.args = arguments_.bind(args);
-    if (bias_.defined()) call.args.bias = bias_.as<float>();
+    call.args = bind(args);
     return Prepared::of(call, sums_bytes(call.plan) + call.winograd.scratch_bytes());
   }
 
@@ -106,17 +97,14 @@ class SubpixelWinogradStep final : public KernelStep {
   }
 
  private:
-  SubpixelWinogradPlan plan_of(const Dims& x, const Dims& y) const {
-    return plan_subpixel_winograd(geometry_.panel_shape(x, y), schedule_, kernels_.tiles.lanes);
+  SubpixelWinogradPlan plan_of(const Im2colConvShape& shape) const {
+    return plan_subpixel_winograd(shape, schedule_, kernels_.tiles.lanes);
   }
 
-  ConvGeometry geometry_;
-  ConvArguments arguments_;
   WinogradSchedule schedule_;
   WinogradTiles kernels_;
   const TransposedDepthwiseKernels& lines_;
   int threads_;
-  Tensor weight_, bias_;
 };
 
 class SubpixelWinogradRoutine final : public RoutineOf<SubpixelWinogradRoutine, ConvRoutine> {
@@ -125,7 +113,7 @@ class SubpixelWinogradRoutine final : public RoutineOf<SubpixelWinogradRoutine, 
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    const ConvShape conv = subpixel_conv(shape_of(problem), target.lanes());
+    const ConvShape conv = subpixel_conv(problem.hint_panel_shape(), target.lanes());
     std::vector<Candidate> all;
     for (const WinogradChoice& choice : winograd_choices(conv, WinogradTiles::of(target), target)) {
       all.push_back(candidate_of(workload, problem, choice.schedule, target));
@@ -134,7 +122,7 @@ class SubpixelWinogradRoutine final : public RoutineOf<SubpixelWinogradRoutine, 
   }
 
   Space space(const Workload& workload, const Target& target) const override {
-    const ConvShape conv = subpixel_conv(shape_of(*read_conv(workload, nullptr)), target.lanes());
+    const ConvShape conv = subpixel_conv(read_conv(workload, nullptr)->hint_panel_shape(), target.lanes());
     return winograd_space(conv, WinogradTiles::of(target), target);
   }
 
@@ -164,19 +152,13 @@ class SubpixelWinogradRoutine final : public RoutineOf<SubpixelWinogradRoutine, 
   std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target& target) const override {
     if (problem.geometry.axes > 2) return "more than two spatial axes";
     if (const char* why = reject_run_time_weights(problem)) return why;
-    const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    if (const char* why = reject_subpixel_winograd(problem.geometry.panel_shape(ones, ones), target.lanes()))
-      return why;
+    if (const char* why = reject_subpixel_winograd(problem.unit_panel_shape(), target.lanes())) return why;
     return std::nullopt;
   }
 
  private:
-  static Im2colConvShape shape_of(const ConvProblem& problem) {
-    return problem.geometry.panel_shape(problem.x_hint(), problem.y_hint());
-  }
-
   static SubpixelWinogradPlan plan_of(const ConvProblem& problem, const Schedule& schedule, const Target& target) {
-    return plan_subpixel_winograd(shape_of(problem), winograd_schedule(schedule), target.lanes());
+    return plan_subpixel_winograd(problem.hint_panel_shape(), winograd_schedule(schedule), target.lanes());
   }
 
   static Candidate candidate_of(const Workload& workload, const ConvProblem& problem, const Schedule& schedule,

@@ -26,15 +26,13 @@ struct TransposedDepthwiseCall {
   RunTimeWeights packed;
 };
 
-class TransposedDepthwiseStep final : public KernelStep {
+class TransposedDepthwiseStep final : public ConvStep {
  public:
   TransposedDepthwiseStep(const ConvProblem& problem, const ConvArguments& arguments, int64_t bands,
                           const TransposedDepthwiseKernels& kernels, PackedStore& packed)
-      : geometry_(problem.geometry), arguments_(arguments), bands_(bands), kernels_(kernels) {
+      : ConvStep(problem, arguments), bands_(bands), kernels_(kernels) {
     if (arguments_.weight >= 0) return;
-    const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    const TransposedDepthwisePlan plan =
-        plan_transposed_depthwise(geometry_.panel_shape(ones, ones), kernels_.lanes, bands_);
+    const TransposedDepthwisePlan plan = plan_transposed_depthwise(problem.unit_panel_shape(), kernels_.lanes, bands_);
     weight_ = packed.floats(transposed_depthwise_weight_size(plan), {problem.weight}, [&](float* to) {
       pack_transposed_depthwise_weight(plan, problem.weight->constant->as<float>(), to);
     });
@@ -42,16 +40,11 @@ class TransposedDepthwiseStep final : public KernelStep {
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
-    const Arg& x = args[static_cast<size_t>(arguments_.x)];
-    const Arg& y = args[static_cast<size_t>(arguments_.y)];
     TransposedDepthwiseCall call;
-    call.plan = plan_transposed_depthwise(geometry_.panel_shape(x.dims, y.dims), kernels_.lanes, bands_);
+    call.plan = plan_transposed_depthwise(panel_shape_at(args), kernels_.lanes, bands_);
     call.split = split_of(call.plan);
-    call.args = arguments_.bind(args);
-    if (bias_.defined()) call.args.bias = bias_.as<float>();
-    if (weight_.defined()) {
-      call.args.weight = weight_.as<float>();
-    } else {
+    call.args = bind(args);
+    if (!weight_.defined()) {
       call.packed.weight = transposed_depthwise_weight_size(call.plan);
       if (arguments_.bias >= 0) call.packed.bias = call.plan.vectors * call.plan.lanes;
     }
@@ -68,11 +61,8 @@ class TransposedDepthwiseStep final : public KernelStep {
   }
 
  private:
-  ConvGeometry geometry_;
-  ConvArguments arguments_;
   int64_t bands_;
   const TransposedDepthwiseKernels& kernels_;
-  Tensor weight_, bias_;
 };
 
 class TransposedDepthwiseRoutine final : public RoutineOf<TransposedDepthwiseRoutine, ConvRoutine> {
@@ -146,15 +136,13 @@ class TransposedDepthwiseRoutine final : public RoutineOf<TransposedDepthwiseRou
   std::vector<std::string_view> ops() const override { return {"ConvTranspose"}; }
 
   std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target&) const override {
-    const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    if (const char* why = reject_transposed_depthwise(problem.geometry.panel_shape(ones, ones))) return why;
+    if (const char* why = reject_transposed_depthwise(problem.unit_panel_shape())) return why;
     return std::nullopt;
   }
 
  private:
   static TransposedDepthwisePlan plan_of(const ConvProblem& problem, const Schedule& schedule, const Target& target) {
-    return plan_transposed_depthwise(problem.geometry.panel_shape(problem.x_hint(), problem.y_hint()), target.lanes(),
-                                     value_of(schedule, "bands"));
+    return plan_transposed_depthwise(problem.hint_panel_shape(), target.lanes(), value_of(schedule, "bands"));
   }
 };
 

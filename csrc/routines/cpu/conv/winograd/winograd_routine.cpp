@@ -15,14 +15,13 @@ struct WinogradCall {
   TaskSplit split;
 };
 
-class WinogradStep final : public KernelStep {
+class WinogradStep final : public ConvStep {
  public:
   WinogradStep(const ConvProblem& problem, const ConvArguments& arguments, const WinogradSchedule& schedule,
                const WinogradTiles& kernels, int threads, PackedStore& packed)
-      : geometry_(problem.geometry), arguments_(arguments), schedule_(schedule), kernels_(kernels), threads_(threads) {
+      : ConvStep(problem, arguments), schedule_(schedule), kernels_(kernels), threads_(threads) {
     // Packing does not depend on batch and space.
-    const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    const WinogradPlan plan = plan_winograd(geometry_.shape(ones, ones), schedule_, kernels_.tiles.lanes);
+    const WinogradPlan plan = plan_winograd(problem.unit_shape(), schedule_, kernels_.tiles.lanes);
     weight_ = packed.floats(winograd_weight_size(plan), {problem.weight}, [&](float* to) {
       pack_winograd_weight(plan, kernels_.transforms, problem.weight->constant->as<float>(), to);
     });
@@ -30,15 +29,11 @@ class WinogradStep final : public KernelStep {
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
-    const Arg& x = args[static_cast<size_t>(arguments_.x)];
-    const Arg& y = args[static_cast<size_t>(arguments_.y)];
     WinogradCall call;
-    call.plan = plan_winograd(geometry_.shape(x.dims, y.dims), schedule_, kernels_.tiles.lanes);
+    call.plan = plan_winograd(shape_at(args), schedule_, kernels_.tiles.lanes);
     call.plan.pools = geometry_.pools;
     call.split = winograd_split(call.plan, threads_);
-    call.args = arguments_.bind(args);
-    call.args.weight = weight_.as<float>();
-    if (bias_.defined()) call.args.bias = bias_.as<float>();
+    call.args = bind(args);
     return Prepared::of(call, call.split.scratch_bytes());
   }
 
@@ -55,12 +50,9 @@ class WinogradStep final : public KernelStep {
   }
 
  private:
-  ConvGeometry geometry_;
-  ConvArguments arguments_;
   WinogradSchedule schedule_;
   WinogradTiles kernels_;
   int threads_;
-  Tensor weight_, bias_;
 };
 
 // Fast convolution by small tiles: Lavin & Gray 2015.
@@ -70,7 +62,7 @@ class WinogradRoutine final : public RoutineOf<WinogradRoutine, ConvRoutine> {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    const ConvShape shape = shape_of(problem);
+    const ConvShape shape = problem.hint_shape();
     const WinogradTiles kernels = WinogradTiles::of(target);
     std::vector<Candidate> all;
     for (const WinogradChoice& choice : winograd_choices(shape, kernels, target)) {
@@ -80,19 +72,20 @@ class WinogradRoutine final : public RoutineOf<WinogradRoutine, ConvRoutine> {
   }
 
   Space space(const Workload& workload, const Target& target) const override {
-    return winograd_space(shape_of(*read_conv(workload, nullptr)), WinogradTiles::of(target), target);
+    return winograd_space(read_conv(workload, nullptr)->hint_shape(), WinogradTiles::of(target), target);
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
                       const Schedule& schedule) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    const WinogradPlan plan = plan_winograd(shape_of(problem), winograd_schedule(schedule), target.lanes());
+    const WinogradPlan plan = plan_winograd(problem.hint_shape(), winograd_schedule(schedule), target.lanes());
     return candidate_of(workload, problem, plan, schedule, WinogradTiles::of(target).tiles, target);
   }
 
   LoopNest loops(const Candidate& candidate, const Target& target) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
-    const WinogradPlan plan = plan_winograd(shape_of(problem), winograd_schedule(candidate.schedule), target.lanes());
+    const WinogradPlan plan =
+        plan_winograd(problem.hint_shape(), winograd_schedule(candidate.schedule), target.lanes());
     return winograd_loops(plan, problem.traffic_bytes(plan.source_lanes(), plan.lanes),
                           WinogradTiles::of(target).tiles);
   }
@@ -111,18 +104,13 @@ class WinogradRoutine final : public RoutineOf<WinogradRoutine, ConvRoutine> {
   std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target&) const override {
     if (problem.geometry.axes > 2) return "more than two spatial axes";
     if (const char* why = reject_run_time_weights(problem)) return why;
-    const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    const ConvShape shape = problem.geometry.shape(ones, ones);
+    const ConvShape shape = problem.unit_shape();
     if (const char* why = reject_winograd(fold_shape(shape))) return why;
     if (problem.geometry.pools && !takes_pool(shape)) return "a pool, and the kernel is not 3x3 of stride 1";
     return std::nullopt;
   }
 
  private:
-  static ConvShape shape_of(const ConvProblem& problem) {
-    return problem.geometry.shape(problem.x_hint(), problem.y_hint());
-  }
-
   static Candidate candidate_of(const Workload& workload, const ConvProblem& problem, const WinogradPlan& plan,
                                 const Schedule& schedule, const TileKernels& kernels, const Target& target) {
     Candidate c = conv_candidate(workload, problem, plan.source_lanes(), plan.lanes);
