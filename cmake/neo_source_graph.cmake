@@ -2,7 +2,7 @@
 # renew_export_sources takes it into the repository.
 
 set(objects "")
-foreach(folder base ir ops ops_called exec routines routines_small routines_scalar runtime runtime_devices saved capi standalone)
+foreach(folder base ir ops ops_called exec exec_small routines routines_small routines_scalar runtime runtime_devices saved capi standalone)
   list(APPEND objects $<FILTER:$<TARGET_OBJECTS:neo_${folder}>,EXCLUDE,gch$>)
 endforeach()
 file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/export_objects.txt" CONTENT "$<JOIN:${objects},\n>\n")

@@ -22,7 +22,7 @@ constexpr KnobInfo kKnobs[] = {
     {Knob::Pin, "NEO_PIN", KnobType::Choice, "off", 0, 0, "off auto on",
      "Binds worker threads to cores; auto: only under an affinity mask narrower than the machine; read once."},
     {Knob::Verify, "NEO_VERIFY", KnobType::Bool, "0", 0, 0, "",
-     "Checks the graph against its specification after every pass."},
+     "Checks the graph against its specification after every pass, and the plan against its own after lowering."},
     {Knob::Device, "NEO_DEVICE", KnobType::Text, "", 0, 0, "",
      "The device among several of a kind: its number from 0, or a part of its name; unset: the first."},
 };

@@ -6,7 +6,9 @@
 
 #include "base/budget.h"
 #include "base/check.h"
+#include "base/knobs.h"
 #include "candidates/alone.h"
+#include "exec/verify_plan.h"
 #include "lower/pack_steps.h"
 
 namespace neo {
@@ -575,6 +577,7 @@ std::shared_ptr<const Plan> lower(const Graph& graph, const SelectionProblem& pr
   plan->estimate_us = time_behind(problem, choices, total_us, target);
   plan->device = target.device;
   plan->denormals = denormals;
+  if (knob_bool(Knob::Verify)) verify_plan(*plan);
   return plan;
 }
 

@@ -5,8 +5,9 @@
 
 #include "base/budget.h"
 #include "base/check.h"
-#include "saved/flow.h"
+#include "exec/block_flow.h"
 #include "saved/format.h"
+#include "saved/operands.h"
 #include "saved/saved.h"
 #include "saved/short_text.h"
 #include "saved/steps.h"
@@ -305,15 +306,16 @@ class PlanReader {
       for (const auto& [name, symbol] : step.symbols) check_range(symbol);
       const Step::Kind how = step.item.step->kind();
       if (how == Step::Kind::Device || how == Step::Kind::Copy) item.device = device_;
-      flow.add_step(step);
-      for (const Guard& guard : step.guards) add_guard(guard, known, region);
       item.what = std::move(step.item);
+      flow.add(item);
+      check_operands(flow.block(), std::get<StepItem>(item.what), step);
+      for (const Guard& guard : step.guards) add_guard(guard, known, region);
     } else if (kind == "dims") {
       DimsItem dims;
       for (const Json& d : json.at("elements").as_array()) dims.elements.push_back(read_dim(d));
       dims.output = static_cast<int>(json.at("output").as_int(0, kMaxSlots));
-      flow.add_dims(dims);
       item.what = std::move(dims);
+      flow.add(item);
     } else if (kind == "if") {
       IfItem branch;
       branch.predicate = static_cast<int>(json.at("predicate").as_int(0, kMaxSlots));
@@ -321,8 +323,8 @@ class PlanReader {
       branch.results = read_slots(json.at("results"), -1);
       branch.then_block = read_body(json.at("then"), block, depth, known);
       branch.else_block = read_body(json.at("else"), block, depth, known);
-      flow.add_if(branch);
       item.what = std::move(branch);
+      flow.add(item);
     } else {
       NEO_CHECK(kind == "loop" || kind == "scan", Model, "load", "an item must be of a known kind. Got \"", kind, "\"");
       LoopItem loop;
@@ -336,8 +338,8 @@ class PlanReader {
       loop.results = read_slots(json.at("results"), -1);
       loop.collected_axes = read_axes(json.at("collected_axes"));
       loop.body = read_body(json.at("body"), block, depth, known);
-      flow.add_loop(loop);
       item.what = std::move(loop);
+      flow.add(item);
     }
     return item;
   }

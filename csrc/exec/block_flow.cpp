@@ -1,4 +1,4 @@
-#include "saved/flow.h"
+#include "exec/block_flow.h"
 
 #include <algorithm>
 
@@ -18,36 +18,23 @@ bool is_ranked(const Type& type) {
   return type.is_tensor() && type.shape.has_rank();
 }
 
-// Equal as far as both say something: what a host step gives may have sizes that only its run tells.
-bool agrees(const Type& a, const Type& b) {
-  if (a.kind != b.kind || a.key() != b.key()) return false;
-  if (!a.is_tensor()) return agrees(*a.element, *b.element);
-  if (a.dtype != b.dtype) return false;
-  if (!a.shape.has_rank() || !b.shape.has_rank()) return true;
-  if (a.shape.rank() != b.shape.rank()) return false;
-  for (int i = 0; i < a.shape.rank(); ++i) {
-    if (a.shape[i].is_constant() && b.shape[i].is_constant() && a.shape[i] != b.shape[i]) return false;
-  }
-  return true;
-}
-
 // The elements of a constant slot are there.
 void check_constant(const Slot& slot) {
   NEO_CHECK(slot.constant.defined() && is_ranked(slot.type) && slot.type.shape.is_static() &&
                 slot.constant.dtype() == slot.type.dtype,
-            Model, "load", "a constant slot must hold a tensor of its type. Got ", slot.type.to_string(), " - at \"",
+            Model, "plan", "a constant slot must hold a tensor of its type. Got ", slot.type.to_string(), " - at \"",
             slot.name, "\"");
   const Dims dims = slot.type.shape.to_dims();
   const bool fits = slot.layout.is_plain() ? slot.constant.dims() == dims
                                            : slot.constant.size() == element_count(slot.layout.physical_dims(dims));
-  NEO_CHECK(fits, Model, "load", "a constant must have the sizes of its slot. Got ", to_string(slot.constant.dims()),
+  NEO_CHECK(fits, Model, "plan", "a constant must have the sizes of its slot. Got ", to_string(slot.constant.dims()),
             ", expected ", slot.type.to_string(), " - at \"", slot.name, "\"");
 }
 
 void check_slot(const Slot& slot) {
   using Storage = Slot::Storage;
   const auto check = [&](bool holds, std::string_view rule) {
-    NEO_CHECK(holds, Model, "load", rule, ". Got ", slot.type.to_string(), " as ", slot.layout.to_string(), " - at \"",
+    NEO_CHECK(holds, Model, "plan", rule, ". Got ", slot.type.to_string(), " as ", slot.layout.to_string(), " - at \"",
               slot.name, "\"");
   };
   const int rank = is_ranked(slot.type) ? slot.type.shape.rank() : 0;
@@ -78,7 +65,7 @@ BlockFlow::BlockFlow(const Block& block)
   std::vector<int> as_argument(block.slots.size(), 0);
   std::vector<bool> is_result(block.slots.size(), false);
   for (int a : block.arguments) {
-    NEO_CHECK(slot(a).storage == Storage::Argument, Model, "load", "an argument must have an argument's slot. Got \"",
+    NEO_CHECK(slot(a).storage == Storage::Argument, Model, "plan", "an argument must have an argument's slot. Got \"",
               slot(a).name, "\"");
     ++as_argument[static_cast<size_t>(a)];
   }
@@ -89,9 +76,9 @@ BlockFlow::BlockFlow(const Block& block)
   for (size_t i = 0; i < block.slots.size(); ++i) {
     const Slot& s = block.slots[i];
     check_slot(s);
-    NEO_CHECK(as_argument[i] == (s.storage == Storage::Argument ? 1 : 0), Model, "load",
+    NEO_CHECK(as_argument[i] == (s.storage == Storage::Argument ? 1 : 0), Model, "plan",
               "a slot of an argument must be handed in once. Got ", as_argument[i], " times - at \"", s.name, "\"");
-    NEO_CHECK(s.storage != Storage::Result || is_result[i], Model, "load",
+    NEO_CHECK(s.storage != Storage::Result || is_result[i], Model, "plan",
               "memory of a result must be handed out. Got a slot that is not - at \"", s.name, "\"");
   }
   // Follows the bases of views; a chain longer than there are slots is a circle.
@@ -100,13 +87,13 @@ BlockFlow::BlockFlow(const Block& block)
     size_t at = i;
     while (memory_[at] < 0 && block.slots[at].storage == Storage::View) {
       chain.push_back(at);
-      NEO_CHECK(chain.size() <= block.slots.size(), Model, "load",
+      NEO_CHECK(chain.size() <= block.slots.size(), Model, "plan",
                 "a view must be a part of another slot. Got a circle");
       const Slot& base = slot(block.slots[at].base);
       NEO_CHECK(is_ranked(base.type) && base.type.dtype == block.slots[at].type.dtype && !is_string(base.type), Model,
-                "load", "a view must have the dtype of its base. Got ", base.type.to_string(), " - at \"",
+                "plan", "a view must have the dtype of its base. Got ", base.type.to_string(), " - at \"",
                 block.slots[at].name, "\"");
-      NEO_CHECK(base.device == block.slots[at].device, Model, "load", "a view must be where its base is. Got ",
+      NEO_CHECK(base.device == block.slots[at].device, Model, "plan", "a view must be where its base is. Got ",
                 name(base.device), " - at \"", block.slots[at].name, "\"");
       at = static_cast<size_t>(block.slots[at].base);
     }
@@ -119,7 +106,7 @@ BlockFlow::BlockFlow(const Block& block)
 }
 
 const Slot& BlockFlow::slot(int index) const {
-  NEO_CHECK(index >= 0 && static_cast<size_t>(index) < block_.slots.size(), Model, "load",
+  NEO_CHECK(index >= 0 && static_cast<size_t>(index) < block_.slots.size(), Model, "plan",
             "a slot must be one of its block. Got ", index, ", expected 0 to ", block_.slots.size(), " less 1");
   return block_.slots[static_cast<size_t>(index)];
 }
@@ -130,13 +117,13 @@ int BlockFlow::memory_of(int index) const {
 }
 
 void BlockFlow::read(int index) const {
-  NEO_CHECK(written_[static_cast<size_t>(memory_of(index))], Model, "load",
+  NEO_CHECK(written_[static_cast<size_t>(memory_of(index))], Model, "plan",
             "a slot must be written before it is read. Got \"", slot(index).name, "\"");
 }
 
 void BlockFlow::read_plain(int index) const {
   read(index);
-  NEO_CHECK(slot(index).layout.is_plain() && slot(index).device == DeviceKind::Cpu, Model, "load",
+  NEO_CHECK(slot(index).layout.is_plain() && slot(index).device == DeviceKind::Cpu, Model, "plan",
             "a host value must be row-major. Got ", slot(index).layout.to_string(), " on ", name(slot(index).device),
             " - at \"", slot(index).name, "\"");
 }
@@ -145,12 +132,12 @@ void BlockFlow::write(int index) {
   const auto memory = static_cast<size_t>(memory_of(index));
   const Slot::Storage storage = block_.slots[memory].storage;
   NEO_CHECK(storage == Slot::Storage::Arena || storage == Slot::Storage::Result || storage == Slot::Storage::Dynamic,
-            Model, "load", "a step must write to memory of its block. Got \"", slot(index).name, "\"");
-  NEO_CHECK(storage != Slot::Storage::Dynamic || slot(index).storage == storage, Model, "load",
+            Model, "plan", "a step must write to memory of its block. Got \"", slot(index).name, "\"");
+  NEO_CHECK(storage != Slot::Storage::Dynamic || slot(index).storage == storage, Model, "plan",
             "what a step allocates must be written as a whole. Got \"", slot(index).name, "\"");
   if (storage == Slot::Storage::Arena) {
     size_t& region = region_of_[memory];
-    NEO_CHECK(region == kNoRegion || region == region_, Model, "load",
+    NEO_CHECK(region == kNoRegion || region == region_, Model, "plan",
               "planned memory must be written in one region. Got \"", slot(index).name, "\"");
     region = region_;
   }
@@ -160,7 +147,7 @@ void BlockFlow::write(int index) {
 void BlockFlow::write_owned(const std::vector<int>& results) {
   for (int r : results) {
     if (r == -1) continue;
-    NEO_CHECK(slot(r).storage == Slot::Storage::Dynamic && slot(r).device == DeviceKind::Cpu, Model, "load",
+    NEO_CHECK(slot(r).storage == Slot::Storage::Dynamic && slot(r).device == DeviceKind::Cpu, Model, "plan",
               "a body's result must have a slot of its own. Got \"", slot(r).name, "\"");
     write(r);
   }
@@ -169,60 +156,40 @@ void BlockFlow::write_owned(const std::vector<int>& results) {
 void BlockFlow::check_source(const SymbolSource& source) const {
   const Slot& s = slot(source.slot);
   const bool exists = s.storage == Slot::Storage::Argument || s.storage == Slot::Storage::Dynamic;
-  NEO_CHECK(exists && is_ranked(s.type) && source.axis >= 0 && source.axis < s.type.shape.rank(), Model, "load",
+  NEO_CHECK(exists && is_ranked(s.type) && source.axis >= 0 && source.axis < s.type.shape.rank(), Model, "plan",
             "a size must be read off an argument or what a step allocated. Got axis ", source.axis, " of \"", s.name,
             "\"");
+  read(source.slot);
 }
 
-void BlockFlow::check_operand(int index, const SavedStep::Operand& operand, bool is_host, bool is_output) const {
-  const Slot& s = slot(index);
-  const bool is_open = is_host && is_output && s.storage == Slot::Storage::Dynamic;
-  const bool fits = is_open ? agrees(s.type, operand.type) : s.type == operand.type;
-  NEO_CHECK(s.device == operand.schema.device, Model, "load", "a slot must be where its step runs. Got ",
-            name(s.device), ", expected ", name(operand.schema.device), " - at \"", s.name, "\"");
-  NEO_CHECK(fits && s.layout == operand.schema.layout && (!s.type.is_tensor() || s.type.dtype == operand.schema.dtype),
-            Model, "load", "a slot must hold what its step takes. Got ", s.type.to_string(), " as ",
-            s.layout.to_string(), ", expected ", operand.type.to_string(), " as ", operand.schema.to_string(),
-            " - at \"", s.name, "\"");
-  NEO_CHECK(is_host || is_ranked(s.type), Model, "load", "a kernel's operand must have a rank. Got ",
-            s.type.to_string(), " - at \"", s.name, "\"");
-  if (!operand.is_constant) return;
-  // The routine may have looked at the elements: those must be what it runs on. Floats decide over no address.
-  NEO_CHECK(s.storage == Slot::Storage::Constant, Model, "load",
-            "a constant operand must have a constant's slot. Got \"", s.name, "\"");
-  if (is_float(s.type.dtype)) return;
-  NEO_CHECK(operand.constant, Model, "load", "a constant that is not of floats must be saved with its step. Got \"",
-            s.name, "\"");
-  const Schema plain = plain_schema(s.type);
-  const Tensor expected = operand.schema.on(DeviceKind::Cpu) == plain
-                              ? *operand.constant
-                              : adapt_constant(*operand.constant, plain, operand.schema);
-  NEO_CHECK(identical(expected, s.constant), Model, "load",
-            "a constant operand must be the constant that its step was made from. Got another - at \"", s.name, "\"");
-}
-
-void BlockFlow::add_step(const SavedStep& step) {
-  const StepItem& item = step.item;
-  NEO_CHECK(item.inputs.size() == step.reads.size() && item.outputs.size() == step.writes.size(), Model, "load",
-            "a step must have a slot for every operand. Got ", item.inputs.size(), " and ", item.outputs.size(),
-            ", expected ", step.reads.size(), " and ", step.writes.size());
-  const bool is_host = item.step->kind() == Step::Kind::Host;
-  // Whether the step allocates its outputs.
-  const bool allocates = is_host || step.is_data_dependent;
-  for (size_t i = 0; i < item.inputs.size(); ++i) {
-    read(item.inputs[i]);
-    check_operand(item.inputs[i], step.reads[i], is_host, false);
+void BlockFlow::add(const Item& item) {
+  if (const auto* step = std::get_if<StepItem>(&item.what)) {
+    add_step(*step);
+  } else if (const auto* dims = std::get_if<DimsItem>(&item.what)) {
+    add_dims(*dims);
+  } else if (const auto* branch = std::get_if<IfItem>(&item.what)) {
+    add_if(*branch);
+  } else {
+    add_loop(std::get<LoopItem>(item.what));
   }
+}
+
+void BlockFlow::add_step(const StepItem& item) {
+  for (const int index : item.inputs) {
+    if (index != -1) read(index);
+  }
+  const bool is_planned = item.step->kind() == Step::Kind::Kernel || item.step->kind() == Step::Kind::Copy;
   for (size_t i = 0; i < item.outputs.size(); ++i) {
-    check_operand(item.outputs[i], step.writes[i], allocates, true);
-    NEO_CHECK(allocates || slot(memory_of(item.outputs[i])).storage != Slot::Storage::Dynamic, Model, "load",
-              "a kernel must write to planned memory. Got \"", slot(item.outputs[i]).name, "\"");
-    for (size_t j = 0; j < i; ++j) {
-      NEO_CHECK(item.outputs[i] != item.outputs[j], Model, "load", "a step must write each output once. Got \"",
-                slot(item.outputs[i]).name, "\" twice");
-    }
+    const int output = item.outputs[i];
+    if (output == -1) continue;
+    NEO_CHECK(!is_planned || slot(memory_of(output)).storage != Slot::Storage::Dynamic, Model, "plan",
+              "a kernel must write to planned memory. Got \"", slot(output).name, "\"");
+    NEO_CHECK(std::count(item.outputs.begin(), item.outputs.end(), output) == 1, Model, "plan",
+              "a step must write each output once. Got \"", slot(output).name, "\" twice");
   }
-  for (int index : item.outputs) write(index);
+  for (const int index : item.outputs) {
+    if (index != -1) write(index);
+  }
 }
 
 void BlockFlow::add_dims(const DimsItem& item) {
@@ -231,19 +198,19 @@ void BlockFlow::add_dims(const DimsItem& item) {
   NEO_CHECK(is_memory && s.device == DeviceKind::Cpu && is_integer(s.type.dtype) && s.layout.is_plain() &&
                 s.type.shape.is_static() &&
                 element_count(s.type.shape.to_dims()) == static_cast<int64_t>(item.elements.size()),
-            Model, "load", "sizes must be written to integers of their number. Got ", item.elements.size(), " for ",
+            Model, "plan", "sizes must be written to integers of their number. Got ", item.elements.size(), " for ",
             s.type.to_string(), " - at \"", s.name, "\"");
   write(item.output);
 }
 
 void BlockFlow::add_if(const IfItem& item) {
   read_plain(item.predicate);
-  NEO_CHECK(slot(item.predicate).type.is_tensor() && slot(item.predicate).type.dtype == DType::Bool, Model, "load",
+  NEO_CHECK(slot(item.predicate).type.is_tensor() && slot(item.predicate).type.dtype == DType::Bool, Model, "plan",
             "a condition must be bool. Got ", slot(item.predicate).type.to_string());
   for (int a : item.arguments) read_plain(a);
   for (const auto& block : {item.then_block, item.else_block}) {
     NEO_CHECK(block->arguments.size() == item.arguments.size() && block->results.size() == item.results.size(), Model,
-              "load", "a branch must take and give what its If hands over. Got ", block->arguments.size(), " and ",
+              "plan", "a branch must take and give what its If hands over. Got ", block->arguments.size(), " and ",
               block->results.size(), ", expected ", item.arguments.size(), " and ", item.results.size());
   }
   write_owned(item.results);
@@ -255,7 +222,7 @@ void BlockFlow::add_loop(const LoopItem& item) {
     if (index == -1) return;
     read_plain(index);
     const Type& type = slot(index).type;
-    NEO_CHECK(type.is_tensor() && (is_bool ? type.dtype == DType::Bool : is_integer(type.dtype)), Model, "load",
+    NEO_CHECK(type.is_tensor() && (is_bool ? type.dtype == DType::Bool : is_integer(type.dtype)), Model, "plan",
               "the trip count of a loop must be an integer and its condition bool. Got ", type.to_string());
   };
   check_scalar(item.trip_count, false);
@@ -263,16 +230,16 @@ void BlockFlow::add_loop(const LoopItem& item) {
   for (const auto* list : {&item.carried, &item.scanned, &item.captured}) {
     for (int index : *list) read_plain(index);
   }
-  NEO_CHECK(item.scanned.size() == item.scanned_axes.size(), Model, "load",
+  NEO_CHECK(item.scanned.size() == item.scanned_axes.size(), Model, "plan",
             "every scanned input must have an axis. Got ", item.scanned_axes.size(), ", expected ",
             item.scanned.size());
   const size_t arguments = (is_loop ? 2 : 0) + item.carried.size() + item.scanned.size() + item.captured.size();
   const size_t results = item.carried.size() + item.collected_axes.size();
   NEO_CHECK(item.body->arguments.size() == arguments && item.body->results.size() == results + (is_loop ? 1 : 0) &&
                 item.results.size() == results,
-            Model, "load", "a body must take and give what its loop hands over. Got ", item.body->arguments.size(),
+            Model, "plan", "a body must take and give what its loop hands over. Got ", item.body->arguments.size(),
             " and ", item.body->results.size(), ", expected ", arguments, " and ", results + (is_loop ? 1 : 0));
-  NEO_CHECK(is_loop || (item.trip_count == -1 && item.condition == -1), Model, "load",
+  NEO_CHECK(is_loop || (item.trip_count == -1 && item.condition == -1), Model, "plan",
             "a Scan has no trip count and no condition. Got ", item.trip_count, " and ", item.condition);
   write_owned(item.results);
 }
