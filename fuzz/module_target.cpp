@@ -7,11 +7,11 @@
 #include "base/budget.h"
 #include "base/check.h"
 #include "exec/executors.h"
-#include "exec/run.h"
 #include "fuzz/counts.h"
 #include "fuzz/envelope.h"
 #include "fuzz/synthetic.h"
 #include "ops/op.h"
+#include "runtime/run.h"
 #include "saved/safetensors.h"
 #include "saved/saved.h"
 
@@ -37,7 +37,7 @@ Reached load_and_run(std::span<const std::byte> bytes, Random& random) {
     return Reached::Envelope;
   }
   try {
-    const auto run = make_run(module.plan, std::make_shared<BindingCache>(), kQuota);
+    Run run(module.plan, std::make_shared<BindingCache>(), kQuota);
     SerialTeam team;
     OneExecutor alone(team);
     std::vector<HostValue> inputs;
@@ -45,8 +45,8 @@ Reached load_and_run(std::span<const std::byte> bytes, Random& random) {
       const BudgetScope scope(std::make_shared<Budget>(kQuota));
       inputs = synthetic_inputs(*module.plan, random);
     }
-    run->call(inputs, alone);
-    run->call(inputs, alone);
+    run.call(inputs, alone);
+    run.call(inputs, alone);
     return Reached::Ran;
   } catch (const Error&) {
     return Reached::Loaded;

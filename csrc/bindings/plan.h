@@ -3,7 +3,7 @@
 #include <map>
 
 #include "bindings/bindings.h"
-#include "exec/run.h"
+#include "exec/trace.h"
 
 namespace neo::python {
 

@@ -8,7 +8,8 @@
 
 #include "base/arena.h"
 #include "base/budget.h"
-#include "exec/run.h"
+#include "exec/executors.h"
+#include "exec/trace.h"
 #include "runtime/device_frame.h"
 #include "runtime/growing_values.h"
 #include "runtime/scheduler.h"

@@ -119,7 +119,7 @@ std::shared_ptr<Run> Module::take_run() {
       return run;
     }
   }
-  return make_run(plan_, bindings_, quota_, device_);
+  return std::make_shared<Run>(plan_, bindings_, quota_, device_);
 }
 
 void Module::prepare_device() {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/fork_safe_mutex.h"
-#include "exec/run.h"
 #include "runtime/recording_team.h"
+#include "runtime/run.h"
 
 namespace neo {
 

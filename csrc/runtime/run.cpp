@@ -1,4 +1,4 @@
-#include "exec/run.h"
+#include "runtime/run.h"
 
 #include <algorithm>
 
@@ -67,88 +67,95 @@ void copy_tensors(HostValue& value) {
   for (HostValue& item : value.items) copy_tensors(item);
 }
 
-class PlanRun final : public Run {
- public:
-  PlanRun(std::shared_ptr<const Plan> plan, std::shared_ptr<BindingCache> bindings, const Quota& quota,
-          std::shared_ptr<PlanDevice> device)
-      : plan_(std::move(plan)) {
-    state_.bindings = std::move(bindings);
-    if (kHasDevices && device) {
-      state_.device = std::make_shared<DeviceRun>(std::move(device));
-      state_.device->start(false);
-    }
-    state_.budget = std::make_shared<Budget>(quota);
-    state_.root = plan_->root.get();
-    frame_ = std::make_unique<Frame>(*plan_->root, state_);
-  }
-
-  std::vector<HostValue> call(std::span<const HostValue> inputs, Executors& executors,
-                              const std::function<void()>* poll) override {
-    // Memory that was handed out is counted where it was allocated, and what runs now starts without it.
-    if (state_.budget.use_count() > 1)
-      state_.budget = std::make_shared<Budget>(state_.budget->quota(), state_.budget.get());
-    // The workers take the mode over with the work; what is polled is the caller's code and runs in the caller's mode.
-    const FloatModeScope mode(plan_->denormals);
-    std::function<void()> polled;
-    if (poll != nullptr) {
-      polled = [poll, before = mode.before()] {
-        const FloatModeScope restored(before);
-        (*poll)();
-      };
-      poll = &polled;
-    }
-    state_.budget->start(frame_->arena_bytes(), &state_.cancelled, poll);
-    const BudgetScope scope(state_.budget);
-    std::vector<LimitedTeam> limited;
-    if (state_.budget->quota().seconds) limited.reserve(static_cast<size_t>(executors.size()));
-    state_.executors = &executors;
-    state_.teams.clear();
-    for (int e = 0; e < executors.size(); ++e) {
-      Team* team = &executors.team(e);
-      state_.teams.push_back(state_.budget->quota().seconds ? &limited.emplace_back(*team, *state_.budget) : team);
-    }
-    state_.iteration = -1;
-    const Block& root = *plan_->root;
-    NEO_ASSERT(inputs.size() == root.arguments.size());
-    if (kHasDevices && state_.device) state_.device->start(state_.trace != nullptr);
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      check_value(inputs[i], root.slots[static_cast<size_t>(root.arguments[i])].type, plan_->input_names[i]);
-    }
-    std::vector<HostValue> results = frame_->call(inputs, {});
-    // The caller may write to what it gets: nothing of the plan's or of its own inputs.
-    for (size_t i = 0; i < results.size(); ++i) {
-      const int slot = root.results[i];
-      const Slot::Storage storage = root.slots[static_cast<size_t>(slot)].storage;
-      const auto before = root.results.begin() + static_cast<std::ptrdiff_t>(i);
-      const bool is_shared = storage == Slot::Storage::Argument || storage == Slot::Storage::Constant ||
-                             std::find(root.results.begin(), before, slot) != before;
-      if (is_shared) copy_tensors(results[i]);
-    }
-    return results;
-  }
-
-  void cancel() override { state_.cancelled.store(true, std::memory_order_relaxed); }
-  bool is_cancelled() const override { return state_.cancelled.load(std::memory_order_relaxed); }
-  void set_trace(std::vector<TraceEvent>* trace) override { state_.trace = trace; }
-  void set_observer(const ValueObserver* observer) override { state_.observer = observer; }
-  void set_outputs(std::span<const Tensor> outputs) override {
-    state_.outputs = outputs;
-    state_.outermost = plan_->root.get();
-  }
-  void set_shuffle(std::optional<uint64_t> seed) override { state_.shuffle = seed; }
-  int64_t arena_bytes() const override { return frame_->arena_bytes(); }
-
- private:
-  std::shared_ptr<const Plan> plan_;
-  RunState state_;
-  std::unique_ptr<Frame> frame_;
-};
-
 }  // namespace
 
-std::unique_ptr<Run> make_run(std::shared_ptr<const Plan> plan, std::shared_ptr<BindingCache> bindings,
-                              const Quota& quota, std::shared_ptr<PlanDevice> device) {
-  return std::make_unique<PlanRun>(std::move(plan), std::move(bindings), quota, std::move(device));
+Run::Run(std::shared_ptr<const Plan> plan, std::shared_ptr<BindingCache> bindings, const Quota& quota,
+         std::shared_ptr<PlanDevice> device)
+    : plan_(std::move(plan)), state_(std::make_unique<RunState>()) {
+  state_->bindings = std::move(bindings);
+  if (kHasDevices && device) {
+    state_->device = std::make_shared<DeviceRun>(std::move(device));
+    state_->device->start(false);
+  }
+  state_->budget = std::make_shared<Budget>(quota);
+  state_->root = plan_->root.get();
+  frame_ = std::make_unique<Frame>(*plan_->root, *state_);
+}
+
+Run::~Run() = default;
+
+std::vector<HostValue> Run::call(std::span<const HostValue> inputs, Executors& executors,
+                                 const std::function<void()>* poll) {
+  RunState& state = *state_;
+  // Memory that was handed out is counted where it was allocated, and what runs now starts without it.
+  if (state.budget.use_count() > 1) state.budget = std::make_shared<Budget>(state.budget->quota(), state.budget.get());
+  // The workers take the mode over with the work; what is polled is the caller's code and runs in the caller's mode.
+  const FloatModeScope mode(plan_->denormals);
+  std::function<void()> polled;
+  if (poll != nullptr) {
+    polled = [poll, before = mode.before()] {
+      const FloatModeScope restored(before);
+      (*poll)();
+    };
+    poll = &polled;
+  }
+  state.budget->start(frame_->arena_bytes(), &state.cancelled, poll);
+  const BudgetScope scope(state.budget);
+  std::vector<LimitedTeam> limited;
+  if (state.budget->quota().seconds) limited.reserve(static_cast<size_t>(executors.size()));
+  state.executors = &executors;
+  state.teams.clear();
+  for (int e = 0; e < executors.size(); ++e) {
+    Team* team = &executors.team(e);
+    state.teams.push_back(state.budget->quota().seconds ? &limited.emplace_back(*team, *state.budget) : team);
+  }
+  state.iteration = -1;
+  const Block& root = *plan_->root;
+  NEO_ASSERT(inputs.size() == root.arguments.size());
+  if (kHasDevices && state.device) state.device->start(state.trace != nullptr);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    check_value(inputs[i], root.slots[static_cast<size_t>(root.arguments[i])].type, plan_->input_names[i]);
+  }
+  std::vector<HostValue> results = frame_->call(inputs, {});
+  // The caller may write to what it gets: nothing of the plan's or of its own inputs.
+  for (size_t i = 0; i < results.size(); ++i) {
+    const int slot = root.results[i];
+    const Slot::Storage storage = root.slots[static_cast<size_t>(slot)].storage;
+    const auto before = root.results.begin() + static_cast<std::ptrdiff_t>(i);
+    const bool is_shared = storage == Slot::Storage::Argument || storage == Slot::Storage::Constant ||
+                           std::find(root.results.begin(), before, slot) != before;
+    if (is_shared) copy_tensors(results[i]);
+  }
+  return results;
+}
+
+void Run::cancel() {
+  state_->cancelled.store(true, std::memory_order_relaxed);
+}
+
+bool Run::is_cancelled() const {
+  return state_->cancelled.load(std::memory_order_relaxed);
+}
+
+void Run::set_trace(std::vector<TraceEvent>* trace) {
+  state_->trace = trace;
+}
+
+void Run::set_observer(const ValueObserver* observer) {
+  state_->observer = observer;
+}
+
+void Run::set_outputs(std::span<const Tensor> outputs) {
+  state_->outputs = outputs;
+  state_->outermost = plan_->root.get();
+}
+
+void Run::set_shuffle(std::optional<uint64_t> seed) {
+  state_->shuffle = seed;
+}
+
+int64_t Run::arena_bytes() const {
+  return frame_->arena_bytes();
 }
 
 }  // namespace neo
