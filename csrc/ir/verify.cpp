@@ -56,8 +56,10 @@ class Verifier {
         if (!v.producer) defined_.insert(&v);
       }
       if (v.contents) {
-        check(v.type.is_tensor() && (!v.shape().has_rank() || v.shape().rank() <= 1),
-              str("\"", v.name, "\" has contents and the type ", v.type.to_string()));
+        const bool is_known = v.type.is_tensor() && v.shape().has_rank() && v.shape().element_count().is_constant();
+        const auto size = static_cast<int64_t>(v.contents->size());
+        check(v.type.is_tensor() && (!is_known || v.shape().element_count() == Dim(size)),
+              str("\"", v.name, "\" has ", size, " known elements and the type ", v.type.to_string()));
       }
     }
   }

@@ -184,6 +184,8 @@ TEST(Verify, NamesWhatIsBroken) {
   EXPECT_NE(broken([](Small& s) { s.relu->outputs[0]->type = Type(); }).find("has no type"), std::string::npos);
   EXPECT_NE(broken([](Small& s) { s.one->type = kFloats; }).find("is not of its type"), std::string::npos);
   EXPECT_NE(broken([](Small& s) { s.one->name = "x"; }).find("is not unique"), std::string::npos);
+  EXPECT_NE(broken([](Small& s) { s.one->contents = std::vector<Dim>(99, Dim(1)); }).find("has 99 known elements"),
+            std::string::npos);
   Graph other;
   Value* foreign = other.add_input("x", kFloats);
   EXPECT_NE(broken([&](Small& s) { s.relu->inputs[0] = foreign; }).find("belongs to another graph"), std::string::npos);
