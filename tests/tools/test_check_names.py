@@ -132,7 +132,7 @@ def test_refuses_the_words_that_the_page_of_names_replaces(tmp_path):
         ("csrc/ir/a.h", "// Where a value lives, readers find it.\n", False),
         ("csrc/ir/a.h", "// Where a file of\n// src/a.cpp is known, it is read.\n", False),
         ("csrc/ir/a.h", "// The part of a value: what a reader sees.\n", False),
-        ("csrc/routines/cpu/a.h", "// Of a core.\n", False),
+        ("csrc/routines/cpu/a.h", "// Of a core.\n", True),
         ("python/neo/a.py", "# What a call takes.\nX = 1\n", True),
         ("python/neo/a.py", "X = 1  # microseconds of a call\n", False),
     ],
