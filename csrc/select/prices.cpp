@@ -15,6 +15,24 @@ struct Evaluated {
   Vector slope;
 };
 
+// The bound of these factors and the priced usage, and the choice behind it, which is empty where nothing is allowed.
+struct Bounded {
+  double bound;
+  std::vector<int> choice;
+};
+
+Bounded bound_at(const Core& core, const WorkLimits& limits, std::vector<Factor> factors, const Vector& prices,
+                 Priced& best) {
+  add_priced(factors, core, prices);
+  const MiniBuckets tables(core.sizes, std::move(factors), limits.table, limits.tables);
+  const double bound = tables.bound() - dot(prices, core.limits);
+  if (bound > best.bound) {
+    best.prices = prices;
+    best.bound = bound;
+  }
+  return {bound, tables.decode()};
+}
+
 class Pricing {
  public:
   Pricing(const Core& core, const WorkLimits& limits, Deadline deadline)
@@ -51,15 +69,7 @@ double largest(const Vector& values) {
 }
 
 Evaluated Pricing::evaluate(const Vector& prices) {
-  std::vector<Factor> factors = core_.costs;
-  add_priced(factors, core_, prices);
-  const MiniBuckets tables(core_.sizes, std::move(factors), limits_.table, limits_.tables);
-  const double bound = tables.bound() - dot(prices, core_.limits);
-  if (bound > best_.bound) {
-    best_.prices = prices;
-    best_.bound = bound;
-  }
-  std::vector<int> choice = tables.decode();
+  auto [bound, choice] = bound_at(core_, limits_, core_.costs, prices, best_);
   if (choice.empty()) return {bound, Vector(prices.size(), 0.0)};
   Vector slope = excess(core_, choice);
   if (std::find(best_.choices.begin(), best_.choices.end(), choice) == best_.choices.end()) {
@@ -187,15 +197,7 @@ Priced price_violations(const Core& core, const WorkLimits& limits, Deadline dea
     double sum = 0;
     for (const double x : grown) sum += prices.emplace_back(std::exp(x - top));
     for (size_t k = 0; k < count; ++k) prices[k] /= sum * scale[k];
-    std::vector<Factor> factors = forbidden;
-    add_priced(factors, core, prices);
-    const MiniBuckets tables(core.sizes, std::move(factors), limits.table, limits.tables);
-    const double bound = tables.bound() - dot(prices, core.limits);
-    if (bound > best.bound) {
-      best.prices = prices;
-      best.bound = bound;
-    }
-    std::vector<int> choice = tables.decode();
+    std::vector<int> choice = bound_at(core, limits, forbidden, prices, best).choice;
     if (best.bound > 1e-9 || choice.empty() || is_over(deadline)) break;
     Vector violation = excess(core, choice);
     best.choices.push_back(std::move(choice));

@@ -51,7 +51,7 @@ def fill_page(template: str, fields: Mapping[str, str], scripts: Sequence[str]) 
     Parameters
     ----------
     template : str
-        The name of an asset with ``{{name}}`` for each field.
+        The name of an asset, which stands behind the common head, with ``{{name}}`` for each field.
     fields : mapping of str to str
         What stands there, as HTML: names of a model are escaped by the caller.
     scripts : sequence of str
@@ -62,7 +62,7 @@ def fill_page(template: str, fields: Mapping[str, str], scripts: Sequence[str]) 
     policy = f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'"
     fields = {**fields, "policy": policy, "style": style, "script": script}
     page = ""
-    rest = _asset(template)
+    rest = _asset("head.html") + _asset(template)
     while "{{" in rest:
         before, _, rest = rest.partition("{{")
         name, _, rest = rest.partition("}}")

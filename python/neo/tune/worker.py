@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from typing import Any
@@ -349,11 +349,3 @@ def _supervise(task: Task) -> Result:
             known=(*task.known, *((context, found) for found in rows)),
             suspects=task.suspects | {(workload, candidate) for workload, candidate, _, _ in entries},
         )
-
-
-def rows_by_key(rows: Iterable[Rows]) -> Mapping[tuple[str, str], tuple[Row, ...]]:
-    """Rows of all batches, by (workload, cache_level)."""
-    found: dict[tuple[str, str], tuple[Row, ...]] = {}
-    for workload, cache_level, more in rows:
-        found[workload, cache_level] = (*found.get((workload, cache_level), ()), *more)
-    return found

@@ -47,12 +47,7 @@ class NormalizerRoutine final : public RoutineOf<NormalizerRoutine> {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target,
                                     const OpRegistry& ops) const override {
-    Candidate c;
-    c.inputs.emplace_back(plain_schema(workload.inputs.front()->type));
-    c.outputs.push_back(plain_schema(workload.outputs.front()->type));
-    price(c, workload, {StepFamily::Table, static_cast<double>(workload.work(ops).flops.hint()) / target.lanes(), 1},
-          target);
-    return {std::move(c)};
+    return table_candidates(workload, target, ops);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

@@ -203,10 +203,7 @@ class SupportVectorsRoutine final : public RoutineOf<SupportVectorsRoutine> {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target,
                                     const OpRegistry& ops) const override {
-    Candidate c = Candidate::plain(workload);
-    price(c, workload, {StepFamily::Table, static_cast<double>(workload.work(ops).flops.hint()) / target.lanes(), 1},
-          target);
-    return {std::move(c)};
+    return table_candidates(workload, target, ops);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

@@ -49,6 +49,14 @@ struct TableRows {
   }
 };
 
+// The only candidate of a routine of tables.
+inline std::vector<Candidate> table_candidates(const Workload& workload, const Target& target, const OpRegistry& ops) {
+  Candidate c = Candidate::plain(workload);
+  price(c, workload, {StepFamily::Table, static_cast<double>(workload.work(ops).flops.hint()) / target.lanes(), 1},
+        target);
+  return {std::move(c)};
+}
+
 // Why the input of a node is not a table of float32 with a known number of features.
 inline std::optional<std::string> rejects_table(const Node& node) {
   const Value* input = node.inputs.front();
