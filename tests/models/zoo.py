@@ -1,6 +1,6 @@
 """Every ONNX model of the shared models folder: where it lies, what to feed it, and what must come out.
 
-The folder is ``../shared/models`` beside the repository, or what ``NEO_TEST_MODELS`` names. ``MODELS`` is the
+The folder is what ``NEO_TEST_MODELS`` names, else one beside the repository (``inputs.py``). ``MODELS`` is the
 catalogue that the tests and the benchmarks enumerate; ``load`` gives what ``neo.compile`` and onnxruntime take. Inputs
 are seeded by the names of model and case, so that a failing case is fed the same values everywhere.
 """
