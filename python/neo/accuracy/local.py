@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from neo.accuracy.exact import ExactGraph, terms, to_dtype
-from neo.testing.arrays import FLOAT_FACTOR, is_float
+from neo.testing.arrays import FLOAT_FACTOR, epsilon_of, is_float
 
 __all__ = ["LocalError", "local_error", "relative_error"]
 
@@ -100,23 +100,13 @@ def local_error(
 
 def _epsilon(graph: ExactGraph, found: np.ndarray[Any, Any], segment: Sequence[int]) -> float:
     """The machine epsilon of the coarsest float that the model computes these nodes in."""
-    largest = _epsilon_of(found.dtype)
+    largest = epsilon_of(found.dtype)
     for index in segment:
         for name in graph.outputs[index]:
             dtype = to_dtype(graph.dtypes.get(name or "", "float64"))
             if is_float(dtype):
-                largest = max(largest, _epsilon_of(dtype))
+                largest = max(largest, epsilon_of(dtype))
     return largest
-
-
-def _epsilon_of(dtype: np.dtype[Any]) -> float:
-    try:
-        return float(np.finfo(dtype).eps)
-    except ValueError:
-        import ml_dtypes
-
-        limits: Any = ml_dtypes.finfo
-        return float(limits(dtype).eps)
 
 
 def _depth(graph: ExactGraph, made: Mapping[str, Any], known: Mapping[str, Any], segment: Sequence[int]) -> int:

@@ -21,7 +21,8 @@ def is_float(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "fc" or (dtype.kind == "V" and "float" in dtype.name)
 
 
-def _epsilon(dtype: np.dtype[Any]) -> float:
+def epsilon_of(dtype: np.dtype[Any]) -> float:
+    """Return the machine epsilon of a floating-point dtype, those of ml_dtypes included."""
     try:
         return float(np.finfo(dtype).eps)
     except ValueError:
@@ -96,7 +97,7 @@ def float_limit(expected: Any, *, depth: int = UNKNOWN_DEPTH, factor: float = FL
     values = np.asarray(expected)
     wide = values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
     magnitude = float(np.abs(wide[np.isfinite(wide)]).max(initial=0.0))
-    return factor * _epsilon(values.dtype) * math.sqrt(depth) * magnitude
+    return factor * epsilon_of(values.dtype) * math.sqrt(depth) * magnitude
 
 
 def assert_arrays_close(
@@ -133,7 +134,7 @@ def assert_arrays_close(
     exact_left, exact_right = _finite(left, right, name)
     error = np.abs(exact_left - exact_right)
     magnitude = float(np.abs(exact_right).max())
-    limit = factor * max(_epsilon(left.dtype), _epsilon(right.dtype)) * math.sqrt(depth) * magnitude
+    limit = factor * max(epsilon_of(left.dtype), epsilon_of(right.dtype)) * math.sqrt(depth) * magnitude
     if float(error.max()) > limit:
         rule = (
             f"max |neo - ref| is {error.max():.4g}, the limit {limit:.4g} = "

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from neo.tune.anneal import Point, anneal, pick_batch
 from neo.tune.cost_model import CostModel
 from neo.tune.database import Row
 from neo.tune.features import DEVICE_FEATURES
+from neo.tune.hints import HintBench
 from neo.tune.points import PointsBench, PointSpaces
 from neo.tune.timing import Timing
 
@@ -42,25 +43,8 @@ _COMPETES = 1.25
 _COMPETES_ELSEWHERE = 2.0
 
 
-class SearchBench(PointsBench, Protocol):
+class SearchBench(PointsBench, HintBench, Protocol):
     """What searching needs of ``_native.Bench``."""
-
-    @property
-    def spaces(self) -> Sequence[Mapping[str, Any]]:
-        """One per workload and routine."""
-        ...
-
-    def trial(self, index: int) -> Mapping[str, Any]:
-        """What a trial is."""
-        ...
-
-    def find(self, space: int, candidate: str) -> int | None:
-        """The point that a candidate's text means."""
-        ...
-
-    def extend(self, space: int, points: Sequence[int]) -> list[int]:
-        """The trials of points."""
-        ...
 
     def offer(self, indices: Sequence[int]) -> None:
         """Make trials choices of the problem."""
