@@ -44,7 +44,11 @@ def run_cases(function: str, names: Sequence[str], seconds: float = 600.0) -> di
 
 def _run_process(function: str, names: Sequence[str], seconds: float) -> tuple[dict[str, str], str, str]:
     """The cases that ended, what the one after them was at, and how the process ended."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(_ROOT), *filter(None, sys.path)])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(_ROOT), *filter(None, sys.path)]),
+        "NEO_VERIFY": "1",  # graphs after passes and plans after lowering hold to their specifications
+    }
     command = [sys.executable, "-m", "tests.edges.batch", function]
     how = ""
     with tempfile.TemporaryFile("w+") as answers, tempfile.TemporaryFile("w+") as complaints:
