@@ -67,7 +67,7 @@ PLANS: list[tuple[str, str, Damage]] = [
     ("network", "layout of a slot must have its rank", lambda p: set_at(slot_of(p, "arena")[1], "layout", "NCW")),
     ("network", "block of a layout", lambda p: set_at(slot_of(p, "arena")[1], "layout", "NCHW99999c")),
     ("network", "written before it is read", lambda p: set_at(step(p)["reads"], 0, step(p)["writes"][0])),
-    ("network", "what its step takes", lambda p: set_at(step(p)["writes"], 0, step(p)["reads"][0])),
+    ("network", "write to memory of its block", lambda p: set_at(step(p)["writes"], 0, step(p)["reads"][0])),
     ("network", "slot for every operand", lambda p: step(p)["reads"].append(0)),
     ("network", "routines that this neo has", lambda p: set_at(step(p)["recipe"], "routine", "cpu:float32/magic")),
     ("network", "does not end in that operator", lambda p: set_at(step(p)["recipe"], "routine", "cpu/gather")),
