@@ -96,6 +96,15 @@ def test_panel_agrees_with_the_reference(tier, seed):
 
 
 @by_tier
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize(("kernel", "stride", "pad"), [(64, 32, 0), (64, 32, 5), (100, 40, 7), (30, 40, 0)])
+def test_panel_gathers_once_for_many_phases(tier, kernel, stride, pad, channels):
+    case = Case(kernel + pad + channels, OP)
+    attrs = {"kernel_shape": [kernel], "strides": [stride], "pads": [pad, pad], "group": 2}
+    case.build([2, 14, 37], [14, channels, kernel], attrs).check(tier, PANEL)
+
+
+@by_tier
 @pytest.mark.parametrize("seed", range(CASES))
 def test_rows_agree_with_the_reference(tier, seed):
     case = Case(700 + seed, OP)

@@ -89,10 +89,16 @@ struct PanelGather {
   }
 };
 
-// The product that GEMM computes for one phase of one image and group.
-GemmPlan make_gemm(const Im2colConvPlan& plan, const Phase& phase) {
+// Whether a phase of a row reads the pixels that the one before it reads, and its weights follow those.
+bool continues(const OutputPhase& before, const OutputPhase& phase) {
+  return phase.residue == before.residue + 1 && phase.taps.count == before.taps.count && phase.taps.count > 0 &&
+         phase.first_offset == before.first_offset && phase.offset_step == before.offset_step;
+}
+
+// What some neighbouring phases of one image and group are to GEMM.
+GemmPlan make_gemm(const Im2colConvPlan& plan, const Phase& phase, int64_t phases) {
   GemmPlan gemm;
-  gemm.shape.m = plan.shape.group_oc();
+  gemm.shape.m = plan.shape.group_oc() * phases;
   gemm.shape.n = phase.pixels();
   gemm.shape.k = plan.shape.group_ic() * phase.taps();
   gemm.lanes = plan.lanes;
@@ -150,7 +156,7 @@ Im2colConvPlan plan_im2col_conv(const Im2colConvShape& s, const Im2colConvSchedu
     --plan.vectors;
   const int64_t width = plan.vectors * plan.lanes;
   plan.k_chunk = std::clamp<int64_t>(s.group_ic() * s.taps(), 1, schedule.k > 0 ? schedule.k : kPanelChunk);
-  plan.workspace_size = (plan.k_chunk + finished) * width;
+  plan.workspace_size = (plan.k_chunk + finished) * width + finished;
   const int64_t panels = ceil_div(ceil_div(find_phase(plan, 0).pixels(), plan.lanes), plan.vectors);
   const int64_t parts = s.n * s.groups;
   if (panels == 0 || parts == 0) return plan;
@@ -161,6 +167,18 @@ Im2colConvPlan plan_im2col_conv(const Im2colConvShape& s, const Im2colConvSchedu
   plan.chunks = ceil_div(panels, plan.panel_chunk);
   plan.tasks = parts * plan.chunks;
   return plan;
+}
+
+double phases_per_gather(const Im2colConvPlan& plan) {
+  const int64_t phases = plan.axis_phases[2];
+  int64_t gathers = 1;
+  OutputPhase before = find_axis_phase(plan.shape, 2, 0);
+  for (int64_t i = 1; i < phases; ++i) {
+    const OutputPhase phase = find_axis_phase(plan.shape, 2, i);
+    gathers += !continues(before, phase);
+    before = phase;
+  }
+  return static_cast<double>(phases) / static_cast<double>(gathers);
 }
 
 int64_t im2col_conv_weight_size(const Im2colConvPlan& plan) {
@@ -200,11 +218,14 @@ void run_im2col_conv(const Im2colConvPlan& plan, const TileKernels& kernels, con
                      float* workspace) {
   const Im2colConvShape& s = plan.shape;
   float* finished = workspace + plan.k_chunk * plan.vectors * plan.lanes;
+  const int64_t column_phases = plan.axis_phases[2];
+  float* row_bias = finished + s.group_oc() * column_phases * plan.vectors * plan.lanes;
   // To find one takes longer than many a panel of it.
   constexpr int64_t kKept = 32;
   Phase kept[kKept];
   for (int64_t i = 0; i < std::min(kKept, plan.phases()); ++i) kept[i] = find_phase(plan, i);
-  const GemmPlan pixels = make_gemm(plan, kept[0]);
+  const auto phase_at = [&](int64_t i) { return i < kKept ? kept[i] : find_phase(plan, i); };
+  const GemmPlan pixels = make_gemm(plan, kept[0], 1);
   for (int64_t task = task_begin; task < task_end; ++task) {
     const int64_t chunk = task % plan.chunks;
     const int64_t group = task / plan.chunks % s.groups;
@@ -217,6 +238,12 @@ void run_im2col_conv(const Im2colConvPlan& plan, const TileKernels& kernels, con
 
     GemmArgs gemm_args;
     if (args.bias) gemm_args.row_bias = args.bias + first_oc;
+    if (args.bias && s.transposed) {
+      for (int64_t i = 0; i < column_phases; ++i) {
+        std::copy_n(args.bias + first_oc, s.group_oc(), row_bias + i * s.group_oc());
+      }
+      gemm_args.row_bias = row_bias;
+    }
     if (!s.transposed) {
       gemm_args.residual = residual;
       gemm_args.residual_row = args.residual_channel;
@@ -232,10 +259,16 @@ void run_im2col_conv(const Im2colConvPlan& plan, const TileKernels& kernels, con
       const int64_t columns = std::min(width, pixels.shape.n - first);
       const PanelGather gather(kept[0], first, columns);
       const bool in_place = columns == width && args.src_channel % kSetsStride != 0;
-      for (int64_t i = 0; i < plan.phases(); ++i) {
-        const int64_t column_phase = i % plan.axis_phases[2];
-        const Phase phase = i < kKept ? kept[i] : find_phase(plan, i);
-        const GemmPlan gemm = make_gemm(plan, phase);
+      for (int64_t i = 0, joined; i < plan.phases(); i += joined) {
+        const int64_t column_phase = i % column_phases;
+        const Phase phase = phase_at(i);
+        joined = 1;
+        for (OutputPhase before = phase.axis[2]; column_phase + joined < column_phases; ++joined) {
+          const OutputPhase next = phase_at(i + joined).axis[2];
+          if (!continues(before, next)) break;
+          before = next;
+        }
+        const GemmPlan gemm = make_gemm(plan, phase, joined);
         gemm_args.a = args.weight + group * s.group_oc() * s.group_ic() * s.taps() + phase.weights;
         gemm_args.a_row = gemm.shape.k;
         gemm_args.c = s.transposed ? finished + column_phase * s.group_oc() * width : dst;
@@ -270,7 +303,7 @@ void run_im2col_conv(const Im2colConvPlan& plan, const TileKernels& kernels, con
           block.run_rows(workspace, width, 1.0f, {0, gemm.shape.m}, vectors, part);
           k = part.end;
         } while (k < gemm.shape.k);
-        if (s.transposed && column_phase + 1 == plan.axis_phases[2])
+        if (s.transposed && column_phase + joined == column_phases)
           scatter(plan, phase, row_kernels, args, gather, finished, width, dst, residual);
       }
     }

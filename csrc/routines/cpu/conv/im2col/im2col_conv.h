@@ -3,7 +3,8 @@
 // Convolution of any rank, stride, dilation, padding and number of groups, and its transpose, on plain layouts
 // (N C D H W): for every panel of output pixels the taps are gathered into a packed matrix, which GEMM multiplies by
 // the weights; one tap that reads the pixel it writes needs no copy. A transposed convolution is cut into the phases of
-// its stride, each an ordinary convolution of stride one: all those of a panel of its input's pixels are made in turn.
+// its stride, each an ordinary convolution of stride one: all those of a panel of its input's pixels are made in turn,
+// phases of a row that read the same pixels at once.
 
 #include <stdint.h>
 
@@ -43,9 +44,12 @@ struct Im2colConvPlan {
 Im2colConvPlan plan_im2col_conv(const Im2colConvShape& shape, const Im2colConvSchedule& schedule,
                                 const TileKernels& kernels);
 
-// Floats of the packed weights of a transposed convolution, which are I O/g K... as in ONNX: [group][residue of the
-// taps], and within one row per output channel; this does not depend on batch, space and padding. Other convolutions
-// read O I/g K... as they are.
+// Phases of a row that read the same pixels and are made at once, on average.
+double phases_per_gather(const Im2colConvPlan& plan);
+
+// Of a transposed convolution, whose weights are I O/g K... as in ONNX. Packed: [group][residue of the taps] and
+// within, one row per output channel; this does not depend on batch, space and padding. Others read O I/g K... as they
+// are.
 int64_t im2col_conv_weight_size(const Im2colConvPlan& plan);
 // The rows of some output channels of all groups.
 void pack_im2col_conv_weight(const Im2colConvPlan& plan, const float* weight, float* packed, IndexRange channels);

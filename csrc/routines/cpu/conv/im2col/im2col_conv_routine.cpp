@@ -79,7 +79,8 @@ LoopNest panel_loops(const ConvProblem& problem, const Im2colConvPlan& plan, con
   const double pixels = real(std::max<int64_t>(1, s.transposed ? s.in_size() : s.out_size()));
   LoopNest l;
   l.flops = flops_of(s);
-  l.rows = real(s.group_oc()) / real(ceil_div(s.group_oc(), limit));
+  const double at_once = real(s.group_oc()) * phases_per_gather(plan);
+  l.rows = at_once / std::ceil(at_once / real(limit));
   l.vectors = std::min(real(plan.vectors), std::ceil(pixels / real(plan.lanes)));
   l.full_rows = real(limit);
   l.reduction = l.inner = real(plan.k_chunk);
@@ -96,7 +97,7 @@ LoopNest panel_loops(const ConvProblem& problem, const Im2colConvPlan& plan, con
   l.input_reads = l.inputs * real(plan.is_pointwise ? 1 : s.taps());
   l.weight_reads = l.task_weights * l.tasks * real(plan.panel_chunk);
   l.sweep_bytes = l.task_weights / l.passes + l.block_bytes;
-  l.moved = plan.is_pointwise ? 0 : l.flops / (2 * real(s.group_oc()));
+  l.moved = plan.is_pointwise ? 0 : l.flops / (2 * at_once);
   l.workspace = real(plan.workspace_size) * 4;
   return l;
 }
@@ -235,11 +236,11 @@ class Im2colConvRoutine final : public RoutineOf<Im2colConvRoutine, ConvRoutine>
     constexpr double kRowCycles = 28;
     constexpr double kRunCycles = 14;
     const Im2colConvShape& s = plan.shape;
-    const double group_oc = static_cast<double>(s.group_oc());
+    const double at_once = static_cast<double>(s.group_oc()) * phases_per_gather(plan);
     const double vectors = std::min(static_cast<double>(plan.vectors),
                                     static_cast<double>(ceil_div(std::max<int64_t>(1, s.out_size()), plan.lanes)));
-    const double rows = group_oc / static_cast<double>(ceil_div(s.group_oc(), plan.rows > 0 ? plan.rows : 7));
-    const double ideal = group_oc * vectors / 2;
+    const double rows = at_once / std::ceil(at_once / static_cast<double>(plan.rows > 0 ? plan.rows : 7));
+    const double ideal = at_once * vectors / 2;
     const double products = static_cast<double>(s.group_ic() * s.taps()) / static_cast<double>(plan.phases());
     const double width = vectors * static_cast<double>(plan.lanes);
     const double runs =
@@ -247,7 +248,7 @@ class Im2colConvRoutine final : public RoutineOf<Im2colConvRoutine, ConvRoutine>
     double spent = ideal / tile_efficiency(rows, vectors, 0, target);
     if (!plan.is_pointwise) spent += kRowCycles + kRunCycles * runs;
     if (s.transposed) {
-      spent += interleave_cycles(plan.axis_phases[2]) * group_oc * width / std::max(1.0, products);
+      spent += interleave_cycles(plan.axis_phases[2]) * at_once * width / std::max(1.0, products);
     }
     // Pixels fill the lanes: a row of one pixel wastes all but one of them.
     const auto pixels = static_cast<double>(s.transposed ? s.in_size() : s.out_size());
