@@ -70,13 +70,57 @@ bool multiply_in_place(Graph& graph, const PassContext& context) {
   return rewriter.finish();
 }
 
+// The axis of a shape that another has as two, all others being equal; -1 where there is none.
+int split_axis(const Shape& whole, const Shape& split) {
+  if (!whole.has_rank() || !split.has_rank() || split.rank() != whole.rank() + 1) return -1;
+  int axis = 0;
+  while (axis + 1 < whole.rank() && whole[axis] == split[axis]) ++axis;
+  if (!(split[axis] * split[axis + 1] == whole[axis])) return -1;
+  for (int i = axis + 1; i < whole.rank(); ++i) {
+    if (!(whole[i] == split[i + 1])) return -1;
+  }
+  return axis;
+}
+
+// An axis that is split behind a transpose, as batch and heads are by some exporters, is split before it: the transpose
+// is then next to the product that reads it.
+bool split_before_transposing(Graph& graph, const PassContext& context) {
+  Rewriter rewriter(graph, context);
+  for (Node* node : rewriter.nodes()) {
+    if (node->op != "Reshape" || !node->symbols.empty()) continue;
+    const Node* turn = made_by(node->inputs.front(), "Transpose");
+    if (!turn || rewriter.only_reader(node->inputs.front()) != node || !turn->has_attr("perm")) continue;
+    const Shape& to = node->outputs.front()->shape();
+    const int axis = split_axis(turn->outputs.front()->shape(), to);
+    Value* x = turn->inputs.front();
+    if (axis < 0 || !x->shape().has_rank()) continue;
+    const std::vector<int64_t> axes = turn->ints_attr("perm");
+    const int64_t parted = axes[static_cast<size_t>(axis)];
+    std::vector<Dim> dims = x->shape().dims();
+    dims[static_cast<size_t>(parted)] = to[axis];
+    dims.insert(dims.begin() + parted + 1, to[axis + 1]);
+    std::vector<int64_t> target, perm;
+    for (const Dim& d : dims) target.push_back(d.is_constant() ? d.value() : -1);
+    if (std::count(target.begin(), target.end(), -1) > 1 || std::count(target.begin(), target.end(), 0) > 0) continue;
+    for (const int64_t from : axes) {
+      perm.push_back(from > parted ? from + 1 : from);
+      if (from == parted) perm.push_back(from + 1);
+    }
+    Value* split = rewriter.insert(node, "Reshape", {x, rewriter.add_ints(x->name + ".split", target)}, {}, x->name);
+    rewriter.replace(node->outputs.front(), rewriter.insert(node, "Transpose", {split}, {{"perm", perm}}));
+  }
+  return rewriter.finish();
+}
+
 }  // namespace
 
-// Reshapes to the same shape go; of reshapes in a row the last remains; those around a product by a matrix go.
+// Reshapes to the same shape go; of reshapes in a row the last remains; those around a product by a matrix go, and
+// those that split an axis go before a transpose.
 bool eliminate_reshapes(Graph& graph, const PassContext& context) {
   const bool changed = for_each_body(graph, [&](Graph& g) {
-    const bool multiplied = multiply_in_place(g, context);
-    return eliminate_reshapes_in_body(g) || multiplied;
+    bool any = multiply_in_place(g, context);
+    any = split_before_transposing(g, context) || any;
+    return eliminate_reshapes_in_body(g) || any;
   });
   if (changed) remove_dead_nodes(graph, context);
   return changed;

@@ -69,6 +69,7 @@ bool accumulate_concats(Graph& graph, const PassContext& context);
 bool interleave_concats(Graph& graph, const PassContext& context);
 bool normalize_quantization(Graph& graph, const PassContext& context);
 bool flip_transposed_convs(Graph& graph, const PassContext& context);
+bool merge_parallel_convs(Graph& graph, const PassContext& context);
 bool multiply_single_pixels(Graph& graph, const PassContext& context);
 bool swap_pool_and_pointwise(Graph& graph, const PassContext& context);
 bool recognize_activations(Graph& graph, const PassContext& context);

@@ -45,6 +45,7 @@ std::span<const Pass> standard_pipeline() {
       {"interleave_concats", interleave_concats},
       {"fold_pads", fold_pads},
       {"fold_batch_norms", fold_batch_norms},
+      {"merge_parallel_convs", merge_parallel_convs},
       {"expand_normalizations", expand_normalizations},
       {"fold_scales", fold_scales},
       {"fold_biases", fold_biases},

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.passes.rewriting import after, assert_keeps, lines_of
+from tests.passes.rewriting import after, assert_keeps, lines_of, ops_of
 
 
 @pytest.mark.parametrize(
@@ -154,6 +154,40 @@ def test_reshapes_around_a_product_that_change_its_rows_stay(old: str, new: str)
     if "z =" in text:
         text = text.replace("-> (y)", "-> (y, z)")
     assert_keeps(text, "eliminate_reshapes")
+
+
+def test_an_axis_is_split_before_a_transpose() -> None:
+    text = """graph "g" (x: float32[T,12,4]) -> (y) {
+      constant t = int64[4] {2, 6, -1, 4}
+      r = Transpose(x) {perm=[1, 0, 2]}
+      y = Reshape(r, t)
+    }"""
+    assert lines_of(after(text, "eliminate_reshapes"))[-1] == "y = Transpose(x_1) {perm=[1, 2, 0, 3]}"
+    assert ops_of(after(text, "eliminate_reshapes")) == ["Reshape", "Transpose"]
+
+
+def test_heads_are_turned_where_they_are() -> None:
+    text = """graph "g" (x: float32[2,3,T,4]) -> (y) {
+      constant s = int64[3] {6, -1, 4}
+      constant t = int64[4] {2, 3, 4, -1}
+      r = Reshape(x, s)
+      u = Transpose(r) {perm=[0, 2, 1]}
+      y = Reshape(u, t)
+    }"""
+    assert lines_of(after(text, "eliminate_reshapes", "eliminate_reshapes")) == ["y = Transpose(x) {perm=[0, 1, 3, 2]}"]
+
+
+@pytest.mark.parametrize("target", ["{12, 2, -1, 2}", "{12, -1, 4, 1}", "{3, 4, 2, -1}", "{-1, 2, 4, 6}"])
+def test_other_splits_behind_a_transpose(target: str) -> None:
+    """What is not one axis in two stays; what is computes the same."""
+    after(
+        f"""graph "g" (x: float32[T,12,4]) -> (y) {{
+          constant t = int64[4] {target}
+          r = Transpose(x) {{perm=[1, 0, 2]}}
+          y = Reshape(r, t)
+        }}""".replace("T,", "2,"),
+        "eliminate_reshapes",
+    )
 
 
 def test_a_target_that_copies_a_size_stays() -> None:
