@@ -102,6 +102,7 @@
   X(int8_linear)               \
   X(int8_block_weights)        \
   X(gemv_exponent_packed)      \
+  X(attention)                 \
   X(gemm_strassen)             \
   X(gemm)                      \
   X(typed_gemm)                \

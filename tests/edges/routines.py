@@ -169,6 +169,12 @@ def _gemm(net: Net) -> Any:
     return [constant, net.node("MatMul", [x, net.input("BKN")]), general]
 
 
+def _attention(net: Net) -> Any:
+    k = net.node("Transpose", [net.input("BNK")], perm=[0, 2, 1])
+    scores = net.node("Add", [net.node("MatMul", [net.input("BMK"), k]), net.input("MN")])
+    return net.node("MatMul", [net.node("Softmax", [scores], axis=-1), net.input("BNV")])
+
+
 def _resize(**attrs: Any) -> Callable[[Net], Any]:
     def build(net: Net) -> Any:
         scales = net.array(np.array([1, 1, 2, 2], np.float32))
@@ -263,6 +269,7 @@ ROUTINES: dict[str, list[Spec]] = {
             fixed="M",
         ),
     ],
+    "cpu:float32/attention": [Spec({"B": 2, "M": 7, "K": 9, "N": 20, "V": 18}, _attention)],
     "cpu:float32/gemm_strassen": [
         Spec(
             {"B": 2, "M": 20, "K": 128, "N": 256},

@@ -111,6 +111,14 @@ _NETWORKS = {
         "p, g, o, s, e, k, ki, t, m, n, q, r",
         {},
     ),
+    "attention": _Network(
+        "float[2, N, 3, 16] q, float[2, M, 3, 16] k, float[2, 1, 1, M] hidden, bool[N, M] seen",
+        "r = Transpose <perm = [0, 2, 1, 3]> (q) t = Transpose <perm = [0, 2, 3, 1]> (k) v = Transpose <perm = [0, 2, 1, 3]> (k) "
+        "s = MatMul (r, t) a = Add (s, hidden) w = Where (seen, a, low) p = Softmax (w) o = MatMul (p, v) "
+        "y = Transpose <perm = [0, 2, 1, 3]> (o)",
+        "y",
+        {},
+    ),
     "kinds": _Network(
         "float[4, 5, 6] x, double[1, 3, 9, 9] d, uint8[1, 3, 9, 9] u, int64[4, 5] i, float[2, 64, 1] s",
         "a = CumSum (x, axis) b = Hardmax (x) c = Trilu (x) f = DFT <axis = 1> (s) o = OneHot (i, depth, off_on) n = NonZero (i) "
@@ -167,7 +175,7 @@ _CONSTANTS = (
     "int64[3] dims = {-1, 1, 260}, float[4] twice = {1, 1, 2, 2}, int64[6] pads = {0, 1, 0, 0, 0, 2}, int64[2] some = {1, 2}, int64[2] last = {2, 3}, "
     "int64 axis = {1}, int64 depth = {7}, float[2] off_on = {0, 1}, double[9] nine = {1, 2, 3, 4, 5, 6, 7, 8, 9}, "
     "int64[1] one = {1}, int64[1] from2 = {3}, float step = {0.05}, int8 zero = {0}, uint8 middle = {128}, "
-    "float[1] ones = {0.01}, int8[1] zeros = {0}"
+    "float[1] ones = {0.01}, int8[1] zeros = {0}, float low = {-1000}"
 )
 
 
