@@ -27,7 +27,7 @@ std::optional<Branch> as_branch(Node* node) {
   return branch.window.auto_pad == AutoPad::NotSet ? std::optional(branch) : std::nullopt;
 }
 
-// Where the taps of a filter with these sizes and pads lie among those of the branch's filter; none where they do not.
+// The place of the taps of a filter with these sizes and pads among those of the branch; none where it has none.
 std::optional<Dims> place_of(const Branch& branch, const Dims& kernel, const std::vector<int64_t>& pads) {
   Dims place;
   for (size_t i = 0; i < branch.axes(); ++i) {
@@ -91,14 +91,14 @@ bool merge_conv(Rewriter& rewriter, const Branch& into, const Branch& other) {
 }
 
 // x * scale + shift with a number for each channel.
-struct Scaled {
+struct ScaledInput {
   const Value* x = nullptr;
   std::vector<double> scale, shift;
 };
 
-std::optional<Scaled> as_scaled(const Rewriter& rewriter, const Value* value, int64_t channels) {
+std::optional<ScaledInput> as_scaled(const Rewriter& rewriter, const Value* value, int64_t channels) {
   const int rank = value->shape().rank();
-  Scaled scaled;
+  ScaledInput scaled;
   if (const Node* add = made_by(value, "Add")) {
     for (size_t i = 0; i < 2 && scaled.shift.empty(); ++i) {
       const Value* product = add->inputs[i];

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMaxAttentionRank = 8;
 
-bool is_product(const Node& node) {
+bool multiplies_matrices(const Node& node) {
   if (node.op != "MatMul" && node.op != "com.microsoft.FusedMatMul") return false;
   for (const std::string_view other : {"clamp_min", "clamp_max", "activation"}) {
     if (node.has_attr(other)) return false;
@@ -50,7 +50,7 @@ struct Repetition {
   int64_t times;
 };
 
-// Of the nodes that make x longer, of which `reshape` is the last.
+// None where the three nodes, one after the other, do something else.
 std::optional<Repetition> repetition_of(const Node& reshape, const Node& expand, const Node& unsqueeze) {
   const Value* x = unsqueeze.inputs[0];
   if (!is_float_tensor(x)) return std::nullopt;
@@ -81,8 +81,8 @@ class AttentionReader {
     const Node* last = &root;
     if (root.op == "Transpose") {
       last = producer(root.inputs.front());
-      if (!last || !is_product(*last)) return std::nullopt;
-    } else if (!is_product(root)) {
+      if (!last || !multiplies_matrices(*last)) return std::nullopt;
+    } else if (!multiplies_matrices(root)) {
       return std::nullopt;
     }
     if (last->input(2) || last->int_attr("transA", 0) != 0 || last->float_attr("alpha", 1.0) != 1.0)
@@ -163,7 +163,7 @@ class AttentionReader {
     while (true) {
       const Node* node = producer(value);
       if (!node) return nullptr;
-      if (is_product(*node)) {
+      if (multiplies_matrices(*node)) {
         if (node->input(2)) p_.terms.insert(p_.terms.begin(), ScoreTerm{node->input(2), false, true, p_.scale});
         return p_.terms.size() <= kMaxScoreTerms ? node : nullptr;
       }
@@ -201,7 +201,7 @@ class AttentionReader {
   bool leads_to_product(const Value* value) const {
     const Node* node = is_float_tensor(value) ? producer(value) : nullptr;
     if (!node) return false;
-    if (is_product(*node)) return true;
+    if (multiplies_matrices(*node)) return true;
     if (const std::optional<Factor> factor = factor_of(*node)) return leads_to_product(factor->value);
     return (node->op == "Add" && (leads_to_product(node->inputs[0]) || leads_to_product(node->inputs[1]))) ||
            (node->op == "Where" && (leads_to_product(node->inputs[1]) || leads_to_product(node->inputs[2])));

@@ -20,7 +20,7 @@ struct AttentionOperand {
   const Dim& dim(int axis) const { return value->shape()[order[static_cast<size_t>(axis)]]; }
 };
 
-// What happens to the scores before the softmax: a tensor is added, or a number is put where a condition says so.
+// A change of the scores before the softmax: a tensor is added, or a number is put where a condition says so.
 struct ScoreTerm {
   const Value* value = nullptr;  // broadcast to the scores, but along the keys
   bool is_condition = false;
