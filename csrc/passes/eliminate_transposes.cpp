@@ -38,11 +38,11 @@ bool is_transposing(const Graph& graph) {
                      [](const auto& node) { return node->op == "Transpose"; });
 }
 
-// Transposes that move nothing go, neighbours become one.
+// Transposes that move nothing go, neighbours become one, and single positions are taken before them.
 bool clean(Graph& graph, const PassContext& context) {
   Rewriter rewriter(graph, context);
   for (Node* node : rewriter.nodes()) {
-    if (!rewriter.is_retired(node)) join_transposes(rewriter, *node);
+    if (!rewriter.is_retired(node) && !take_positions_first(rewriter, *node)) join_transposes(rewriter, *node);
   }
   return rewriter.finish();
 }

@@ -203,6 +203,23 @@ bool sink_through_split(Rewriter& rewriter, Node& node, const Turned& x) {
   return true;
 }
 
+// Gather of one known position, which has an axis less than what it reads.
+bool takes_one_position(const Node& node) {
+  const Value* index = node.op == "Gather" ? node.input(1) : nullptr;
+  return index && index->constant && index->shape().rank() == 0;
+}
+
+void take_before_transpose(Rewriter& rewriter, Node& node, const Turned& x) {
+  const size_t at = static_cast<size_t>(from_end(node.int_attr("axis", 0), x.perm.size()));
+  const int64_t taken = x.perm[at];
+  Permutation perm;
+  for (const int64_t axis : x.perm) {
+    if (axis != taken) perm.push_back(axis > taken ? axis - 1 : axis);
+  }
+  Value* part = rewriter.insert(&node, "Gather", {x.x, node.inputs[1]}, {{"axis", taken}});
+  rewriter.replace(node.outputs.front(), turn(rewriter, node, part, perm));
+}
+
 bool is_reduction(const Node& node) {
   static constexpr std::string_view kOps[] = {"ReduceMean",   "ReduceSum",      "ReduceMax", "ReduceMin",
                                               "ReduceProd",   "ReduceL1",       "ReduceL2",  "ReduceSumSquare",
@@ -238,6 +255,21 @@ bool join_transposes(Rewriter& rewriter, Node& node) {
   if (!before) return false;
   node.attrs.insert_or_assign("perm", *perm);
   rewriter.set_input(&node, 0, x);
+  return true;
+}
+
+bool take_positions_first(Rewriter& rewriter, Node& node) {
+  if ((node.op != "Squeeze" && !takes_one_position(node)) || !node.symbols.empty()) return false;
+  const auto x = as_turned(node.inputs.front());
+  if (!x || !node.outputs.front()->shape().has_rank()) return false;
+  const Value* read = node.op == "Squeeze" ? node.outputs.front() : node.inputs.front();
+  const std::vector<Node*> readers = rewriter.readers(read);
+  const bool all_take = rewriter.uses(read) == readers.size() && !readers.empty() &&
+                        std::all_of(readers.begin(), readers.end(),
+                                    [&](const Node* n) { return takes_one_position(*n) && n->inputs[0] == read; });
+  if (!all_take) return false;
+  if (node.op == "Squeeze") return sink_through_axes(rewriter, node, *x, false);
+  take_before_transpose(rewriter, node, *x);
   return true;
 }
 

@@ -140,3 +140,48 @@ def test_keeps(name: str) -> None:
 def test_symbolic_sizes() -> None:
     text = between("t = Relu(a)").replace("[2,3,4,5]", "[N,3,H,W]")
     assert lines_of(after(text, "eliminate_transposes")) == ["y = Relu(x)"]
+
+
+POSITIONS = """graph "g" (x: float32[T,B,3,8]) -> (q, k, v) {
+  constant zero = int64[] {0}
+  constant one = int64[] {1}
+  constant two = int64[] {2}
+  constant axis = int64[1] {0}
+  constant last = int64[1] {-2}
+  u = Unsqueeze(x, axis)
+  a = Transpose(u) {perm=[3, 1, 2, 0, 4]}
+  s = Squeeze(a, last)
+  q = Gather(s, zero) {axis=0}
+  k = Gather(s, one) {axis=0}
+  v = Gather(s, two) {axis=-4}
+}"""
+
+
+def test_positions_are_taken_before_a_transpose() -> None:
+    graph = after(POSITIONS, "eliminate_transposes")
+    assert ops_of(graph) == ["Unsqueeze", "Squeeze", "Gather", "Gather", "Gather"]
+    taken = [f"{y} = Gather(s, {i}) {{axis=2}}" for y, i in (("q", "zero"), ("k", "one"), ("v", "two"))]
+    assert lines_of(graph)[2:] == taken
+
+
+def test_a_position_of_another_axis_leaves_a_smaller_transpose() -> None:
+    text = """graph "g" (x: float32[2,3,4,5]) -> (y) {
+      constant i = int64[] {-1}
+      a = Transpose(x) {perm=[3, 2, 0, 1]}
+      y = Gather(a, i) {axis=1}
+    }"""
+    graph = after(text, "eliminate_transposes")
+    assert ops_of(graph) == ["Gather", "Transpose"]
+    assert lines_of(graph)[-1].endswith("{perm=[2, 0, 1]}")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("v = Gather(s, two) {axis=-4}", "v = Relu(s)"),
+        ("(q, k, v)", "(q, k, v, s)"),
+        ("two = int64[] {2}", "two = int64[1] {2}"),
+    ],
+)
+def test_what_reads_more_than_positions_stays(old: str, new: str) -> None:
+    assert_keeps(POSITIONS.replace(old, new), "eliminate_transposes")
