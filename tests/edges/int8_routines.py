@@ -37,17 +37,19 @@ def _rounded(net: Net, value: Any, step: np.float32 = _Y_STEP) -> Any:
     return net.node("QuantizeLinear", [value, net.array(step), net.array(np.uint8(90))])
 
 
-def _code_weights(net: Net, axes: str) -> Any:
+def _code_weights(net: Net, axes: str, zero: int = 0) -> Any:
     net.fixed.update(a for a in axes if not a.isdigit())
     codes = np.random.default_rng(1).integers(-128, 128, net.dims(axes)).astype(np.int8)
-    return _linear(net, net.array(codes), _W_STEP, np.int8(0))
+    return _linear(net, net.array(codes), _W_STEP, np.int8(zero))
 
 
-def _code_conv(weight: str, residual: bool = False, **attrs: Any) -> Callable[[Net], Any]:
+def _code_conv(
+    weight: str, residual: bool = False, axes: str = "NCHW", zero: int = 0, **attrs: Any
+) -> Callable[[Net], Any]:
     def build(net: Net) -> Any:
-        x = _linear(net, net.input("NCHW", "uint8", 256))
+        x = _linear(net, net.input(axes, "uint8", 256))
         more = {"group": net.sizes["C"]} if weight[1] == "1" else {}
-        y = net.node("Conv", [x, _code_weights(net, weight), net.constant(weight[0])], pin=False, **attrs, **more)
+        y = net.node("Conv", [x, _code_weights(net, weight, zero), net.constant(weight[0])], pin=False, **attrs, **more)
         if residual:
             y = net.node("Add", [y, _linear(net, net.input("NOHW", "uint8", 256))], pin=False)
         return _rounded(net, y)
@@ -106,17 +108,24 @@ INT8_ROUTINES: dict[str, list[Spec]] = {
         Spec(_IMAGE, _code_conv("OC33", pads=_SAME)),
         Spec(_IMAGE, _code_conv("OC11")),
         Spec(_IMAGE, _code_conv("OC33", residual=True, pads=_SAME)),
+        Spec(_IMAGE, _code_conv("OC33", zero=37, pads=_SAME)),
+        Spec({**_IMAGE, "D": 5}, _code_conv("OC333", axes="NCDHW", pads=[1] * 6, strides=[2, 1, 1])),
     ],
-    "cpu:int8/direct_nchw": [Spec(_THREE, _code_conv("OC33", pads=_SAME, strides=[2, 2]))],
+    "cpu:int8/direct_nchw": [
+        Spec(_THREE, _code_conv("OC33", pads=_SAME, strides=[2, 2])),
+        Spec({**_THREE, "C": 1}, _code_conv("OC55", zero=37, pads=[2] * 4)),
+    ],
     "cpu:int8/depthwise_nchwc": [
         Spec(_IMAGE, _code_conv("C133", pads=_SAME)),
         Spec(_IMAGE, _code_conv("C155", pads=[2] * 4, strides=[2, 2])),
+        Spec(_IMAGE, _code_conv("C133", zero=37, pads=_SAME)),
     ],
     "cpu:int8/gemm": [Spec({"B": 2, "M": 7, "K": 9, "N": 20}, _code_gemm)],
     "cpu:int8/pool_nchwc": [
         Spec(_IMAGE, _code_function("MaxPool", kernel_shape=[3, 3], pads=_SAME, strides=[2, 2]), fixed="C"),
         Spec(_IMAGE, _code_function("AveragePool", kernel_shape=[2, 2], strides=[2, 2]), fixed="C"),
         Spec({**_IMAGE, "H": 8, "W": 8}, _code_function("GlobalAveragePool"), fixed="C"),
+        Spec({**_IMAGE, "D": 5}, _code_function("MaxPool", 1, "NCDHW", kernel_shape=[2, 3, 2]), fixed="C"),
     ],
     "cpu:int8/eltwise": [
         Spec(_BLOCK, _code_function("Add", 2, "ABC")),

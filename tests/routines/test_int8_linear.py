@@ -14,6 +14,7 @@ from tests.routines.pinning import compile_pinned, rejections
 
 ELTWISE = "cpu:int8/eltwise"
 LINEAR = "cpu:int8/linear"
+POOL = "cpu:int8/pool_nchwc"
 
 
 @by_tier
@@ -234,3 +235,27 @@ def test_numbers_next_to_the_middle_of_two_codes(scale: float, dtype: str, tier:
     graph.infer()
     pinned = compile_pinned(graph, tier, {"q": LINEAR})
     np.testing.assert_array_equal(pinned.module.call([feed])[0], graph.evaluate([feed])[0])
+
+
+@by_tier
+@pytest.mark.parametrize("channels", [5, 32])
+def test_codes_that_others_read_stay_codes(channels: int, tier: str) -> None:
+    case = Codes(channels)
+    graph = case.float
+    x = graph.add_input("x", "uint8", [2, channels, 5, 7])
+    gate = graph.add_input("gate", "float32", [2, channels, 1, 1])
+    x_grid, y_grid = case.grid("uint8", 0.125), case.grid("uint8", 0.0625)
+    number = dequantize(case, x, x_grid, "dq")
+    pooled = case.add(graph, "GlobalAveragePool", [number], "pool")
+    ends = [case.add(graph, "QuantizeLinear", [pooled, *(g[0] for g in y_grid)], "pooled")]
+    gated = case.add(graph, "Mul", [number, gate], "mul")
+    graph.outputs = [*ends, case.add(graph, "QuantizeLinear", [gated, *(g[0] for g in y_grid)], "q")]
+    graph.infer()
+    # A step of their own would be dear: the other nodes are parts of the two groups.
+    pins = {"pooled": POOL, "q": "cpu:float32/eltwise", **dict.fromkeys(("dq", "pool", "mul"), "cpu/reference")}
+    pinned = compile_pinned(graph, tier, pins)
+    assert set(pinned.routines) == {"pooled", "q"}
+    feeds = [case.codes("uint8", [2, channels, 5, 7]), np.exp2(case.random.integers(-3, 3, [2, channels, 1, 1]))]
+    feeds[1] = feeds[1].astype(np.float32)
+    for result, expected in zip(pinned.module.call(feeds), graph.evaluate(feeds), strict=True):
+        np.testing.assert_array_equal(result, expected)

@@ -10,6 +10,26 @@ NEO_INLINE int64_t smaller(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
+// Divides by the scale of codes of 8 bits and rounds. The product with the reciprocal is within 3 * 2^-24 of the
+// quotient's magnitude, which is below 256: lanes are divided where that could round to another code.
+struct CodesDivisor {
+  F32 scale, reciprocal, sure;
+
+  NEO_INLINE explicit CodesDivisor(float by)
+      : scale(broadcast(by)),
+        reciprocal(broadcast(1 / by)),
+        sure(broadcast(by > 1e-30f && by < 1e30f ? 0.4999f : -1.0f)) {}
+
+  // round(x / scale) between lo and hi; 0 of a NaN.
+  NEO_INLINE I32 round(F32 x, F32 lo, F32 hi) const {
+    const F32 nearby = min(hi, max(lo, x * reciprocal));
+    const I32 codes = round_to_i32(nearby);
+    if (all(lt(abs(nearby - to_f32(codes)), sure))) return codes;
+    const F32 steps = x / scale;
+    return round_to_i32(select(is_nan(steps), zero(), min(hi, max(lo, steps))));
+  }
+};
+
 template <bool kAverage>
 void pool_row_of(const CodesPoolRow& p) {
   const I32 first = broadcast_i32(p.is_signed ? -128 : 0);

@@ -20,7 +20,12 @@ bool is_flat(const DotShape& s) {
          s.pad_top == 0 && s.pad_left == 0 && s.oh == s.ih && s.ow == s.iw;
 }
 
-// Rows of the buffer for pixels [first, first + count) of a line.
+// The pixels of a task's buffer, and what a vector reads and writes behind them.
+int64_t words_bytes(const DotPlan& plan) {
+  return round_up(plan.shape.planes.kernel * plan.buffer_plane() * plan.pixel_bytes(), int64_t{4}) + kVectorSlack;
+}
+
+// Of pixels [first, first + count) of a line, the row of the buffer.
 class BufferRows {
  public:
   BufferRows(const DotPlan& plan, const DotKernels& kernels, const DotOperands& args, uint8_t* buffer)
@@ -75,7 +80,7 @@ class BufferRows {
   // reads.
   int32_t* sums() const {
     const int64_t pixels = plan_.shape.planes.kernel * plan_.buffer_plane();
-    return reinterpret_cast<int32_t*>(buffer_ + pixels * plan_.pixel_bytes() + kVectorSlack) + pixels;
+    return reinterpret_cast<int32_t*>(buffer_ + words_bytes(plan_)) + pixels;
   }
 
   void sum(int64_t rows, int64_t columns) const {
@@ -119,7 +124,7 @@ int64_t DotPlan::buffer_bytes() const {
   if (in_place) return 0;
   const int64_t pixels = shape.planes.kernel * buffer_plane();
   const int64_t sums = schedule.row_sums ? 4 * (pixels + rows * columns + 2 * buffer_columns) : 0;
-  return pixels * pixel_bytes() + kVectorSlack + sums;
+  return words_bytes(*this) + sums;
 }
 
 DotPanel dot_panel(const DotPlan& plan, int64_t panel) {
@@ -142,6 +147,7 @@ DotPlan plan_dot(const DotShape& shape, const DotSchedule& schedule, const DotKe
   plan.shape = shape;
   plan.schedule = schedule;
   plan.lanes = kernels.lanes;
+  plan.codes = kernels.codes;
   plan.form = form;
   DotShape& s = plan.shape;
   const bool flat = is_flat(s);
@@ -152,7 +158,8 @@ DotPlan plan_dot(const DotShape& shape, const DotSchedule& schedule, const DotKe
   const bool whole_words =
       form == DotFill::Form::Blocks || (form == DotFill::Form::Pixels && s.ic % kernels.codes == 0);
   plan.in_place = flat && may_read && !schedule.row_sums && whole_words && kernels.codes == 4 && s.groups == 1;
-  plan.words = ceil_div(s.group_ic(), static_cast<int64_t>(kernels.codes));
+  plan.packs_rows = form == DotFill::Form::Planes && s.kw > 1 && s.dilation_w == 1 && s.group_ic() < plan.codes;
+  plan.words = ceil_div(s.group_ic() * (plan.packs_rows ? s.kw : 1), plan.codes);
   plan.group_vectors = ceil_div(s.group_oc(), plan.lanes);
   plan.panels = ceil_div(plan.group_vectors, schedule.oc_vectors);
   plan.row_step = s.kh == 1 ? 1 : s.stride_h;
@@ -194,7 +201,9 @@ void run_dot(const DotPlan& plan, const DotKernels& kernels, const DotOperands& 
   const int64_t taps = plan.taps(), pixel_bytes = plan.pixel_bytes();
   int64_t offsets[kMaxDotTaps];
   for (int64_t tap = 0; tap < taps; ++tap) {
-    const int64_t plane = tap / s.taps(), row = tap / s.kw % s.kh * s.dilation_h, column = tap % s.kw * s.dilation_w;
+    const int64_t columns = plan.packs_rows ? 1 : s.kw;
+    const int64_t plane = tap / (s.kh * columns), row = tap / columns % s.kh * s.dilation_h;
+    const int64_t column = tap % columns * s.dilation_w;
     offsets[tap] = (plane * plan.buffer_plane() + row * plan.buffer_columns + column) * pixel_bytes;
   }
   const BufferRows rows_of(plan, kernels, args, buffer);

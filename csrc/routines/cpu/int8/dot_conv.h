@@ -32,10 +32,11 @@ struct DotSchedule {
 struct DotPlan {
   DotShape shape;  // of one row, where each output pixel reads the input pixel at its place
   DotSchedule schedule;
-  int64_t lanes = 0;
+  int64_t lanes = 0, codes = 4;  // the latter of a word
   DotFill::Form form = DotFill::Form::Blocks;
-  bool in_place = false;      // the source's own bytes are the words
-  int64_t words = 0;          // of a pixel of one group
+  bool in_place = false;    // the source's own bytes are the words
+  bool packs_rows = false;  // a window's row is one tap: pixels of few channels lie without gaps, and words across them
+  int64_t words = 0;        // of a tap of one group
   int64_t group_vectors = 0;  // of output channels of one group, padding lanes included
   int64_t panels = 0;         // per group
   // A task: output rows by output columns, of some panels.
@@ -47,9 +48,9 @@ struct DotPlan {
   int64_t row_step = 1, column_step = 1;
   int64_t buffer_rows = 0, buffer_columns = 0;
 
-  int64_t taps() const { return shape.all_taps(); }
+  int64_t taps() const { return packs_rows ? shape.planes.kernel * shape.kh : shape.all_taps(); }
   int64_t buffer_plane() const { return buffer_rows * buffer_columns; }  // pixels
-  int64_t pixel_bytes() const { return words * 4; }
+  int64_t pixel_bytes() const { return packs_rows ? shape.group_ic() * 4 / codes : words * 4; }
   int64_t buffer_bytes() const;
   int64_t channels() const { return shape.groups * group_vectors * lanes; }  // padded
   int64_t weight_words() const { return channels() * taps() * words; }
@@ -79,9 +80,9 @@ DotPlan plan_dot(const DotShape& shape, const DotSchedule& schedule, const DotKe
                  bool may_read);
 
 // Weights in the order [group][panel][tap][word][columns of the panel]; weight(channel, input channel of the group,
-// tap) gives one.
+// tap of the kernel) gives one.
 template <class Weight>
-void pack_dot_weight(const DotPlan& plan, int codes, const Weight& weight, int32_t* packed);
+void pack_dot_weight(const DotPlan& plan, const Weight& weight, int32_t* packed);
 
 void run_dot(const DotPlan& plan, const DotKernels& kernels, const DotOperands& args, int64_t task_begin,
              int64_t task_end, uint8_t* buffer);
@@ -94,20 +95,22 @@ struct DotPanel {
 DotPanel dot_panel(const DotPlan& plan, int64_t panel);
 
 template <class Weight>
-void pack_dot_weight(const DotPlan& plan, int codes, const Weight& weight, int32_t* packed) {
+void pack_dot_weight(const DotPlan& plan, const Weight& weight, int32_t* packed) {
   const DotShape& s = plan.shape;
   for (int64_t g = 0; g < s.groups; ++g) {
     for (int64_t p = 0; p < plan.panels; ++p) {
       const DotPanel panel = dot_panel(plan, p);
-      for (int64_t tap = 0; tap < s.all_taps(); ++tap) {
+      for (int64_t tap = 0; tap < plan.taps(); ++tap) {
         for (int64_t word = 0; word < plan.words; ++word) {
           for (int64_t c = panel.begin * plan.lanes; c < panel.end * plan.lanes; ++c) {
             uint32_t bits = 0;
-            for (int64_t i = 0; i < codes; ++i) {
-              const int64_t ic = word * codes + i;
-              if (c >= s.group_oc() || ic >= s.group_ic()) continue;
-              const auto w = static_cast<uint32_t>(weight(g * s.group_oc() + c, ic, tap));
-              const int width = 32 / codes;
+            for (int64_t i = 0; i < plan.codes; ++i) {
+              const int64_t at = word * plan.codes + i, of_tap = s.group_ic() * (plan.packs_rows ? s.kw : 1);
+              if (c >= s.group_oc() || at >= of_tap) continue;
+              const int64_t ic = at % s.group_ic(), column = at / s.group_ic();
+              const int64_t from = plan.packs_rows ? tap * s.kw + column : tap;
+              const auto w = static_cast<uint32_t>(weight(g * s.group_oc() + c, ic, from));
+              const int64_t width = 32 / plan.codes;
               bits |= (w & (width == 8 ? 0xffu : 0xffffu)) << (i * width);
             }
             *packed++ = static_cast<int32_t>(bits);

@@ -163,7 +163,6 @@ class CodesMatmulStep final : public KernelStep {
     scale_ = scale_ / y.scale;
     r.zero = y.zero;
     r.is_signed = y.is_signed();
-    r.y_scale = y.scale;
     r.lo = static_cast<float>(y.code_of(p.lo) - y.zero);
     r.hi = static_cast<float>(y.code_of(p.hi) - y.zero);
   }

@@ -55,7 +55,7 @@ double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKer
   if (!plan.in_place) {
     const double filled = static_cast<double>(plan.tasks * s.planes.kernel * plan.buffer_plane()) /
                           std::max(1.0, target.threads > 1 ? 1.0 : static_cast<double>(plan.panel_chunks));
-    const auto codes = static_cast<double>(plan.words * kernels.codes);
+    const auto codes = static_cast<double>(plan.pixel_bytes() * kernels.codes / 4);
     beside += filled * (plan.form == Form::Planes ? codes * kPlaneCycles
                                                   : std::ceil(codes / static_cast<double>(plan.lanes)) * kFillCycles);
   }
@@ -94,11 +94,11 @@ class DotStep final : public KernelStep {
       auto* words = reinterpret_cast<int32_t*>(to);
       problem_.pack_columns({words, plan.channels(), codes == kByteCodes});
       const Int8Weights weights(p);
-      const int64_t taps = plan.taps();
+      const int64_t taps = plan.shape.all_taps();
       const auto weight = [&](int64_t c, int64_t ic, int64_t tap) {
         return weights.at(c, ic * taps + tap) - (schedule_.row_sums ? weights.shift(c) : 0);
       };
-      pack_dot_weight(plan, static_cast<int>(codes), weight, words + PackedColumns::kArrays * plan.channels());
+      pack_dot_weight(plan, weight, words + PackedColumns::kArrays * plan.channels());
     });
   }
 

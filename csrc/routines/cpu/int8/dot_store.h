@@ -36,26 +36,6 @@ NEO_INLINE void store_codes(uint8_t* p, I32 codes, bool is_signed, int64_t count
   }
 }
 
-// Divides by the scale of codes of 8 bits and rounds. The product with the reciprocal is within 3 * 2^-24 of the
-// quotient's magnitude, which is below 256: lanes are divided where that could round to another code.
-struct CodesDivisor {
-  F32 scale, reciprocal, sure;
-
-  NEO_INLINE explicit CodesDivisor(float by)
-      : scale(broadcast(by)),
-        reciprocal(broadcast(1 / by)),
-        sure(broadcast(by > 1e-30f && by < 1e30f ? 0.4999f : -1.0f)) {}
-
-  // round(x / scale) between lo and hi; 0 of a NaN.
-  NEO_INLINE I32 round(F32 x, F32 lo, F32 hi) const {
-    const F32 nearby = min(hi, max(lo, x * reciprocal));
-    const I32 codes = round_to_i32(nearby);
-    if (all(lt(abs(nearby - to_f32(codes)), sure))) return codes;
-    const F32 steps = x / scale;
-    return round_to_i32(select(is_nan(steps), zero(), min(hi, max(lo, steps))));
-  }
-};
-
 // The number of a tile's sum once the residual, or else the addend, is in.
 NEO_INLINE F32 add_residual(F32 t, const DotResult& r, const uint8_t* residual, F32 addend, int64_t count) {
   if (r.has_middle) {
@@ -102,19 +82,21 @@ NEO_INLINE void store_rows(const int32_t* sums, int64_t sums_step, const int32_t
     }
     return;
   }
+  const auto store_steps = [&](I32 steps) __attribute__((always_inline)) {
+    store_codes((uint8_t*)dst + at, (steps + zero_point) & mask, result.is_signed, count);
+  };
+  if (!residual && !result.addend) {
+    for (int64_t r = 0; r < rows; ++r, sums += sums_step, at += row)
+      store_steps(round_to_i32(min(hi, max(lo, to_f32(sum_of(r)) * scale + add))));
+    return;
+  }
   const F32 addend = result.addend ? load(result.addend + column) : zero();
-  const bool is_added = residual || result.addend;
-  const CodesDivisor y_scale(result.y_scale);
+  const F32 y_scale = broadcast(result.y_scale);
   for (int64_t r = 0; r < rows; ++r, sums += sums_step, at += row) {
     const F32 x = to_f32(sum_of(r)) * scale + add;
-    I32 steps;
-    if (is_added) {
-      steps = y_scale.round(add_residual(x, result, residual, addend, count), lo, hi);
-      if (residual) residual += residual_row;
-    } else {
-      steps = round_to_i32(min(hi, max(lo, x)));
-    }
-    store_codes((uint8_t*)dst + at, (steps + zero_point) & mask, result.is_signed, count);
+    const F32 steps = add_residual(x, result, residual, addend, count) / y_scale;
+    store_steps(round_to_i32(min(hi, max(lo, steps))));
+    if (residual) residual += residual_row;
   }
 }
 

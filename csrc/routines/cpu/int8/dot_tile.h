@@ -66,7 +66,7 @@ struct DotFill {
   int64_t src_block = 0;         // bytes from block to block; Planes: from channel to channel
   int64_t channels = 0;
   uint8_t* dst = nullptr;  // of pixel 0; a vector more than the row may be written
-  int64_t dst_pixel = 0;   // bytes, a multiple of 4
+  int64_t dst_pixel = 0;   // bytes: a multiple of 4, or those of fewer codes than a word has
   int64_t begin = 0, end = 0, columns = 0;
   int32_t zero = 0;        // the zero point
   bool is_signed = false;  // the codes; bytes are then 128 more

@@ -17,11 +17,36 @@ constexpr int max_dot_rows(int vectors) {
                                 : (vectors == 4 ? 2 : (vectors == 3 ? 3 : (vectors == 2 ? 5 : 10)));
 }
 
-NEO_INLINE I32 broadcast_word(const float& at) {
-  int32_t word;
-  __builtin_memcpy(&word, (const char*)&at, sizeof word);
-  return broadcast_i32(word);
-}
+// The rows of a block, any number of bytes apart; as Rows.
+template <int R>
+struct WordRows {
+  static constexpr int kBases = (R + kShared - 1) / kShared;
+  const uint8_t* base[kBases];
+  int64_t step, twice;
+
+  NEO_INLINE WordRows(const uint8_t* first, int64_t row_step) : step(row_step), twice(2 * row_step) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kBases; ++j) base[j] = first + kShared * j * step;
+  }
+
+  NEO_INLINE void hide() {
+#pragma GCC unroll 16
+    for (int j = 0; j < kBases; ++j) asm("" : "+r"(base[j]));
+    asm("" : "+r"(step), "+r"(twice));
+  }
+
+  NEO_INLINE I32 broadcast_word(int r, int k) const {
+    const int i = r % kShared;
+    int32_t word;
+    __builtin_memcpy(&word, base[r / kShared] + (i == 0 ? 0 : (i == 1 ? step : twice)) + 4 * k, sizeof word);
+    return broadcast_i32(word);
+  }
+
+  NEO_INLINE void advance(int words) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kBases; ++j) base[j] += 4 * words;
+  }
+};
 
 template <bool kBytes>
 NEO_INLINE void dot(I32& c, I32 a, I32 b) {
@@ -33,7 +58,7 @@ NEO_INLINE void dot(I32& c, I32 a, I32 b) {
 }
 
 template <bool kBytes, int V, int R, int count>
-NEO_INLINE void sum_words(I32 (&acc)[R][V], const int32_t*& weight, Rows<R>& rows) {
+NEO_INLINE void sum_words(I32 (&acc)[R][V], const int32_t*& weight, WordRows<R>& rows) {
 #pragma GCC unroll 4
   for (int u = 0; u < count; ++u) {
     rows.hide();
@@ -42,7 +67,7 @@ NEO_INLINE void sum_words(I32 (&acc)[R][V], const int32_t*& weight, Rows<R>& row
     for (int v = 0; v < V; ++v) w[v] = load_i32(weight + (u * V + v) * kLanes);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      const I32 x = broadcast_word(rows.at(r, u));
+      const I32 x = rows.broadcast_word(r, u);
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) dot<kBytes>(acc[r][v], x, w[v]);
     }
@@ -58,7 +83,7 @@ NEO_INLINE void sum_tile(I32 (&acc)[R][V], const DotTile& t) {
   for (int64_t tap = 0; tap < t.tap_count; ++tap) {
     const uint8_t* block = t.src + t.taps[tap];
     for (int64_t b = 1; b <= t.blocks; ++b) {
-      Rows<R> rows((const float*)block, t.step / (int64_t)sizeof(float));
+      WordRows<R> rows(block, t.step);
       int64_t words = b < t.blocks ? t.block_words : t.last_words;
 #pragma GCC unroll 1
       for (; words >= kStep; words -= kStep) sum_words<kBytes, V, R, kStep>(acc, weight, rows);
@@ -139,7 +164,7 @@ void fill_items(const DotFill& f, int64_t first, int64_t last) {
 template <bool kBytes>
 void fill_planes(const DotFill& f) {
   constexpr int kCodes = kBytes ? 4 : 2, kWidth = 32 / kCodes;
-  const int64_t words = f.dst_pixel / 4;
+  const int64_t words = (f.dst_pixel + 3) / 4;
   const int64_t whole = f.src_pixel == 1 ? (f.end - f.begin) / kLanes * kLanes : 0;
   const I32 shift = broadcast_i32(kBytes ? (f.is_signed ? 128 : 0) : -f.zero);
   const I32 mask = broadcast_i32(kBytes ? 0xff : 0xffff);
@@ -152,9 +177,14 @@ void fill_planes(const DotFill& f) {
         bits = shift_left<kWidth>(bits);
         if (c < f.channels) bits = bits | ((load_codes(f.src + c * f.src_block + p, f.is_signed) + shift) & mask);
       }
-      if (words == 1) {
+      if (f.dst_pixel == 1) {
+        store_u8(dst, bits);
+      } else if (f.dst_pixel == 2) {
+        store_u16((uint16_t*)dst, bits);
+      } else if (f.dst_pixel == 4) {
         store_i32((int32_t*)dst, bits);
       } else {
+        // What a word has beyond its pixel the next one overwrites.
         alignas(64) int32_t lanes[kLanes];
         store_i32(lanes, bits);
         for (int64_t lane = 0; lane < kLanes; ++lane)
