@@ -76,12 +76,13 @@ NEO_INLINE void sum_pixels(const CodesDepthwiseRow& d, const uint8_t* src, int32
 
 template <bool kBytes, bool kShifts>
 void depthwise_row(const CodesDepthwiseRow& d) {
-  alignas(64) int32_t sums[kRows * kLanes];
-  for (int64_t p = 0; p < d.pixels; p += kRows) {
-    const int64_t count = d.pixels - p < kRows ? d.pixels - p : kRows;
+  constexpr int kTogether = kShifts ? kRows / 2 : kRows;
+  alignas(64) int32_t sums[kTogether * kLanes];
+  for (int64_t p = 0; p < d.pixels; p += kTogether) {
+    const int64_t count = d.pixels - p < kTogether ? d.pixels - p : kTogether;
     const uint8_t* src = d.src + p * d.src_pixel;
-    if (count == kRows) {
-      sum_pixels<kBytes, kShifts, kRows>(d, src, sums);
+    if (count == kTogether) {
+      sum_pixels<kBytes, kShifts, kTogether>(d, src, sums);
     } else {
       for (int64_t r = 0; r < count; ++r) sum_pixels<kBytes, kShifts, 1>(d, src + r * d.src_pixel, sums + r * kLanes);
     }

@@ -94,7 +94,7 @@ NEO_INLINE void sum_tile(I32 (&acc)[R][V], const DotTile& t) {
   }
 }
 
-[[gnu::noinline]] void store_sums(const DotTile& t, const int32_t* sums, int vectors, int rows) {
+__attribute__((noinline, noclone)) void store_sums(const DotTile& t, const int32_t* sums, int vectors, int rows) {
   for (int v = 0; v < vectors; ++v) {
     const int64_t at = v * t.dst_vector, added = v * t.residual_vector;
     store_rows(sums + v * kLanes, (int64_t)vectors * kLanes, t.row_sums, rows, *t.result, t.column + v * kLanes,
@@ -254,7 +254,7 @@ void fill_row(const DotFill& f) {
 // The words of `rows` rows of a vector of columns, of which `count` exist: bytes as they lie, int16 from the zero point
 // on.
 template <bool kBytes>
-NEO_INLINE I32 words_of_rows(const DotPack& p, const uint8_t* at, int rows, int64_t count) {
+[[gnu::noinline]] I32 words_of_rows(const DotPack& p, const uint8_t* at, int rows, int64_t count) {
   constexpr int kWidth = kBytes ? 8 : 16;
   I32 bits = broadcast_i32(0);
   for (int i = count == 0 ? 0 : rows; i-- > 0;) {
