@@ -446,7 +446,11 @@ void run_tile(const EltwiseArgs& args, const int64_t* base, int64_t first, int64
         }
         break;
       case EltwiseMode::Scalar:
-        widen(type, dense(args.operands[i], base[i], 1, 1), 1, kLanes, w.staged[i]);
+        if (type == EltwiseType::F32) {
+          store(w.staged[i], broadcast(((const float*)args.operands[i])[base[i]]));
+        } else {
+          widen(type, dense(args.operands[i], base[i], 1, 1), 1, kLanes, w.staged[i]);
+        }
         inputs[i] = {w.staged[i], 0};
         break;
       case EltwiseMode::Lanes:
