@@ -1,4 +1,4 @@
-"""Single operators as people ship them: each numeric operator x dtype x form, some two thousand models of one node.
+"""Single operators as people ship them: each numeric operator x dtype x form, a model of one node each.
 
 What an operator takes comes from ONNX's schemas; what its operands look like from the tables here.
 """
