@@ -12,7 +12,7 @@ NEO_INLINE Mask lanes_below(int64_t n) {
   return lt(to_f32(iota_i32()), broadcast((float)n));
 }
 
-// What becomes of a score: full() of whole vectors, part() of the n keys that are left.
+// Scores as they are: full() of whole vectors, part() of the n keys that are left.
 struct Kept {
   static constexpr bool kChanges = false;
   NEO_INLINE F32 full(F32 score, int64_t) const { return score; }

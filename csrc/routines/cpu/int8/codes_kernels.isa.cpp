@@ -195,30 +195,60 @@ NEO_INLINE Grid grid_at(const CodesLinear& f, int64_t i, int64_t n) {
           f.zeros ? load_some(f, f.zeros, i, n) : broadcast_i32(0)};
 }
 
-// Codes, and their limits, on a grid.
-struct CodeRange {
-  F32 lo, hi;
+// round(x / scale) between lo and hi; 0 of a NaN.
+NEO_INLINE I32 rounded(F32 x, F32 scale, F32 lo, F32 hi) {
+  const F32 steps = x / scale;
+  return round_to_i32(select(is_nan(steps), zero(), min(hi, max(lo, steps))));
+}
 
-  NEO_INLINE CodeRange(const CodesLinear& f, const Grid& g)
-      : lo(to_f32(broadcast_i32(f.lo) - g.zero)), hi(to_f32(broadcast_i32(f.hi) - g.zero)) {}
-
-  NEO_INLINE I32 codes_of(F32 x, const Grid& g) const {
-    const F32 steps = x / g.scale;
-    return round_to_i32(select(is_nan(steps), zero(), min(hi, max(lo, steps)))) + g.zero;
+// Whole vectors of codes of a byte or two that have one scale; how many elements those are.
+template <Type kType>
+int64_t quantize_vectors(const CodesLinear& f, const float* x, void* y, int64_t count) {
+  const CodesDivisor scale(f.scale);
+  const F32 lo = broadcast((float)(f.lo - f.zero)), hi = broadcast((float)(f.hi - f.zero));
+  const I32 zero_point = broadcast_i32(f.zero);
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const F32 numbers = load(x + i);
+    const I32 steps = item_of(kType) == 1 ? scale.round(numbers, lo, hi) : rounded(numbers, scale.scale, lo, hi);
+    store_vector<kType>((char*)y + i * item_of(kType), steps + zero_point);
   }
-};
+  return i;
+}
+
+template <Type kType>
+int64_t dequantize_vectors(const CodesLinear& f, const void* x, float* y, int64_t count) {
+  const F32 scale = broadcast(f.scale);
+  const I32 zero_point = broadcast_i32(f.zero);
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    store(y + i, to_f32(load_vector<kType>((const char*)x + i * item_of(kType)) - zero_point) * scale);
+  return i;
+}
+
+int64_t quantize_whole(const CodesLinear& f, const float* x, void* y, int64_t count) {
+  if (f.mask || f.scales) return 0;
+  switch (f.type) {
+    case Type::UInt8:
+      return quantize_vectors<Type::UInt8>(f, x, y, count);
+    case Type::Int8:
+      return quantize_vectors<Type::Int8>(f, x, y, count);
+    case Type::UInt16:
+    case Type::Int16:
+      return quantize_vectors<Type::UInt16>(f, x, y, count);
+    case Type::Int32:
+      break;
+  }
+  return 0;
+}
 
 void quantize(const CodesLinear& f, const float* x, void* y, int64_t count) {
-  int64_t i = 0;
-  if (!f.scales) {
-    const Grid g = grid_at(f, 0, kLanes);
-    const CodeRange range(f, g);
-    for (; i + kLanes <= count; i += kLanes) store_some(f, y, i, kLanes, range.codes_of(load(x + i), g));
-  }
-  for (; i < count; i += kLanes) {
+  for (int64_t i = quantize_whole(f, x, y, count); i < count; i += kLanes) {
     const int64_t n = smaller(kLanes, count - i);
     const Grid g = grid_at(f, i, n);
-    store_some(f, y, i, n, CodeRange(f, g).codes_of(n < kLanes ? load_n(x + i, n) : load(x + i), g));
+    const F32 numbers = n < kLanes ? load_n(x + i, n) : load(x + i);
+    const F32 lo = to_f32(broadcast_i32(f.lo) - g.zero), hi = to_f32(broadcast_i32(f.hi) - g.zero);
+    store_some(f, y, i, n, rounded(numbers, g.scale, lo, hi) + g.zero);
   }
 }
 
@@ -240,17 +270,11 @@ int64_t dequantize_whole(const CodesLinear& f, const void* x, float* y, int64_t 
 }
 
 void dequantize(const CodesLinear& f, const void* x, float* y, int64_t count) {
-  const auto numbers = [&](int64_t i, int64_t n, const Grid& g)
-                           NEO_LAMBDA { return to_f32(load_some(f, x, i, n) - g.zero) * g.scale; };
-  int64_t i = 0;
-  if (!f.scales) {
-    const Grid g = grid_at(f, 0, kLanes);
-    for (; i + kLanes <= count; i += kLanes) store(y + i, numbers(i, kLanes, g));
-  }
-  for (; i < count; i += kLanes) {
+  for (int64_t i = dequantize_whole(f, x, y, count); i < count; i += kLanes) {
     const int64_t n = smaller(kLanes, count - i);
-    const F32 some = numbers(i, n, grid_at(f, i, n));
-    n < kLanes ? store_n(y + i, some, n) : store(y + i, some);
+    const Grid g = grid_at(f, i, n);
+    const F32 numbers = to_f32(load_some(f, x, i, n) - g.zero) * g.scale;
+    n < kLanes ? store_n(y + i, numbers, n) : store(y + i, numbers);
   }
 }
 

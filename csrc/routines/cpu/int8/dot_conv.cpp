@@ -25,7 +25,7 @@ int64_t words_bytes(const DotPlan& plan) {
   return round_up(plan.shape.planes.kernel * plan.buffer_plane() * plan.pixel_bytes(), int64_t{4}) + kVectorSlack;
 }
 
-// Of pixels [first, first + count) of a line, the row of the buffer.
+// Rows of the buffer for pixels [first, first + count) of a line.
 class BufferRows {
  public:
   BufferRows(const DotPlan& plan, const DotKernels& kernels, const DotOperands& args, uint8_t* buffer)

@@ -184,7 +184,7 @@ void fill_planes(const DotFill& f) {
       } else if (f.dst_pixel == 4) {
         store_i32((int32_t*)dst, bits);
       } else {
-        // What a word has beyond its pixel the next one overwrites.
+        // The next word overwrites the bytes beyond the pixel of this one.
         alignas(64) int32_t lanes[kLanes];
         store_i32(lanes, bits);
         for (int64_t lane = 0; lane < kLanes; ++lane)

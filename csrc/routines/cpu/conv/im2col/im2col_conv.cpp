@@ -95,7 +95,7 @@ bool continues(const OutputPhase& before, const OutputPhase& phase) {
          phase.first_offset == before.first_offset && phase.offset_step == before.offset_step;
 }
 
-// What some neighbouring phases of one image and group are to GEMM.
+// The product that GEMM computes for some neighbouring phases of one image and group.
 GemmPlan make_gemm(const Im2colConvPlan& plan, const Phase& phase, int64_t phases) {
   GemmPlan gemm;
   gemm.shape.m = plan.shape.group_oc() * phases;

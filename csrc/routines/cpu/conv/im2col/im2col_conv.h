@@ -47,9 +47,9 @@ Im2colConvPlan plan_im2col_conv(const Im2colConvShape& shape, const Im2colConvSc
 // Phases of a row that read the same pixels and are made at once, on average.
 double phases_per_gather(const Im2colConvPlan& plan);
 
-// Of a transposed convolution, whose weights are I O/g K... as in ONNX. Packed: [group][residue of the taps] and
-// within, one row per output channel; this does not depend on batch, space and padding. Others read O I/g K... as they
-// are.
+// Floats of the packed weights of a transposed convolution, which are I O/g K... as in ONNX: [group][residue of the
+// taps], and within one row per output channel; this does not depend on batch, space and padding. Other convolutions
+// read O I/g K... as they are.
 int64_t im2col_conv_weight_size(const Im2colConvPlan& plan);
 // The rows of some output channels of all groups.
 void pack_im2col_conv_weight(const Im2colConvPlan& plan, const float* weight, float* packed, IndexRange channels);
