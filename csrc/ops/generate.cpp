@@ -181,11 +181,18 @@ void reference_range(ReferenceContext& ctx) {
     const int64_t start = scalar_int(ctx, 0);
     const int64_t delta = scalar_int(ctx, 2);
     ctx.check(delta != 0, "delta must not be 0");
-    auto elements = make_scratch<int64_t>(range_count(start, scalar_int(ctx, 1), delta));
-    for (size_t i = 0; i < elements.size(); ++i) {
-      elements[i] = static_cast<int64_t>(static_cast<uint64_t>(start) + i * static_cast<uint64_t>(delta));
-    }
-    return store_ints(ctx.output(0, dtype, {static_cast<int64_t>(elements.size())}), elements);
+    const int64_t count = range_count(start, scalar_int(ctx, 1), delta);
+    const auto fill = [&](int64_t* to) {
+      for (int64_t i = 0; i < count; ++i) {
+        to[i] = static_cast<int64_t>(static_cast<uint64_t>(start) +
+                                     static_cast<uint64_t>(i) * static_cast<uint64_t>(delta));
+      }
+    };
+    // The positions of a sequence, which every step of a decoder counts.
+    if (dtype == DType::Int64) return fill(ctx.output(0, dtype, {count}).as<int64_t>());
+    auto elements = make_scratch<int64_t>(count);
+    fill(elements.data());
+    return store_ints(ctx.output(0, dtype, {count}), elements);
   }
   const double start = scalar_double(ctx, 0);
   const double delta = scalar_double(ctx, 2);
