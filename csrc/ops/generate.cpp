@@ -182,14 +182,14 @@ void reference_range(ReferenceContext& ctx) {
     const int64_t delta = scalar_int(ctx, 2);
     ctx.check(delta != 0, "delta must not be 0");
     const int64_t count = range_count(start, scalar_int(ctx, 1), delta);
-    const auto fill = [&](int64_t* to) {
+    const auto fill = [&]<class T>(T* to) {
       for (int64_t i = 0; i < count; ++i) {
-        to[i] = static_cast<int64_t>(static_cast<uint64_t>(start) +
-                                     static_cast<uint64_t>(i) * static_cast<uint64_t>(delta));
+        to[i] = static_cast<T>(static_cast<uint64_t>(start) + static_cast<uint64_t>(i) * static_cast<uint64_t>(delta));
       }
     };
     // The positions of a sequence, which every step of a decoder counts.
     if (dtype == DType::Int64) return fill(ctx.output(0, dtype, {count}).as<int64_t>());
+    if (dtype == DType::Int32) return fill(ctx.output(0, dtype, {count}).as<int32_t>());
     auto elements = make_scratch<int64_t>(count);
     fill(elements.data());
     return store_ints(ctx.output(0, dtype, {count}), elements);
@@ -197,7 +197,14 @@ void reference_range(ReferenceContext& ctx) {
   const double start = scalar_double(ctx, 0);
   const double delta = scalar_double(ctx, 2);
   ctx.check(delta != 0, "delta must not be 0");
-  auto elements = make_scratch<double>(range_count(start, scalar_double(ctx, 1), delta));
+  const int64_t count = range_count(start, scalar_double(ctx, 1), delta);
+  if (dtype == DType::Float32) {
+    auto* y = ctx.output(0, dtype, {count}).as<float>();
+    for (int64_t i = 0; i < count; ++i)
+      y[i] = static_cast<float>(start + static_cast<float>(static_cast<double>(i) * delta));
+    return;
+  }
+  auto elements = make_scratch<double>(count);
   // Every operation is rounded to the type it happens in: float32 for the 16-bit types unless stash_type says
   // otherwise.
   const bool narrow = dtype == DType::Float16 || dtype == DType::BFloat16;
@@ -208,7 +215,7 @@ void reference_range(ReferenceContext& ctx) {
     return load_double(stash, element);
   };
   for (size_t i = 0; i < elements.size(); ++i) elements[i] = rounded(start + rounded(static_cast<double>(i) * delta));
-  store_doubles(ctx.output(0, dtype, {static_cast<int64_t>(elements.size())}), elements);
+  store_doubles(ctx.output(0, dtype, {count}), elements);
 }
 
 // EyeLike
