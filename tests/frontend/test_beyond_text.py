@@ -399,3 +399,16 @@ def test_a_loop_must_end(condition: str, count: Any, start: bool | None) -> None
     y, every = neo.compile(_loop(condition, count=count, start=False))(np.float32(0.5))
     assert y == 0.5
     assert every.shape[0] == 0
+
+
+@pytest.mark.parametrize("flag", [2, -1, 2**62])
+def test_only_one_sets_a_flag(flag: int) -> None:
+    x = normal(2, 3)
+    axes = np.array([1], np.int64)
+    close(run("ReduceSum", [x, axes], constants=(1,), keepdims=flag), x.sum(1))
+    close(run("ReduceMax", [x], opset=17, axes=[0], keepdims=flag), x.max(0))
+    close(run("ArgMin", [x], axis=1, keepdims=flag), x.argmin(1))
+    close(run("ReduceSum", [x, axes[:0]], constants=(1,), noop_with_empty_axes=flag), x.sum(keepdims=True))
+    close(run("Unique", [np.float32([3, 1, 3])], sorted=flag), np.float32([3, 1]))
+    q = normal(1, 2, 4, 8)
+    close(run("Attention", [q, q, q], opset=23, is_causal=flag), run("Attention", [q, q, q], opset=23, is_causal=0))

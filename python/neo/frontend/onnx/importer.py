@@ -32,6 +32,9 @@ __all__ = ["Context", "Importer", "Refusal"]
 _MAX_DEPTH = 64
 _OWN_DOMAINS = frozenset({"com.microsoft", "neo"})  # whose operators have one version
 _MOST_VERSION = 2**31 - 1  # of an opset of a domain that nobody knows
+_FLAGS = frozenset(
+    {"is_causal", "keepdims", "noop_with_empty_axes", "sorted"}
+)  # set by 1, cleared by every other number
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _RESERVED = frozenset({"floordiv", "ceildiv", "mod", "min", "max", "broadcast"})
 
@@ -406,6 +409,8 @@ class Importer:
         name = self._name(op, domain)
         if converter is not None or (name in self._ops and not graphs):
             values = {n: self.value_of(a, place) for n, a in attributes.items() if n not in graphs}
+            if schema is not None:
+                values |= {n: int(values[n] == 1) for n in _FLAGS & values.keys()}
             call = Call(scope, domain, op, opset, node.name, inputs, _output_names(node, schema), values, self)
             if converter is None:
                 return call.finish(name, inputs, values)
