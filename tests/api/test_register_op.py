@@ -274,6 +274,9 @@ def test_the_command_line_imports_what_registers(tmp_path, monkeypatch, capsys):
     assert main(["run", "m.onnx", "--import", "registers_an_op"]) == 0
     assert main(["run", "m.onnx", "--import", "is_not_there"]) == 1
     assert "[cli] --import must name a module. Got 'is_not_there'" in capsys.readouterr().err
+    for name in ("", ".", ".registers_an_op"):
+        assert main(["run", "m.onnx", f"--import={name}"]) == 1
+        assert f"[cli] --import must give a module's whole name. Got {name!r}" in capsys.readouterr().err
 
 
 def fails(function, infer=None, outputs=1, **attributes):

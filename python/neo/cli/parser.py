@@ -108,6 +108,9 @@ def _import(names: Sequence[str]) -> None:
     if names and "" not in sys.path:
         sys.path.insert(0, "")
     for name in names:
+        if not name or name.startswith("."):
+            msg = f"[cli] --import must give a module's whole name. Got {name!r}"
+            raise ModelError(msg)
         try:
             importlib.import_module(name)
         except ImportError as error:
