@@ -36,15 +36,15 @@ void GrowingValues::begin(const LoopItem& loop, int64_t trips) {
 void GrowingValues::measure(const Block& body, size_t region, std::span<const HostValue> values,
                             const SymbolValues& symbols) {
   // A short loop has room for all of its iterations at once, a longer one for twice as much again and again.
-  constexpr int64_t kMaxSpare = 256;
+  constexpr int64_t kMaxMore = 256;
   for (Growth& growth : growths_) {
     if (growth.region != region) continue;
     const int64_t needed = body.slots[static_cast<size_t>(growth.whole)].type.shape[growth.axis].evaluate(symbols);
     if (needed <= growth.room) continue;
     const Tensor& past = values[static_cast<size_t>(growth.past)].tensor;
     const int64_t appended = needed - past.dims()[static_cast<size_t>(growth.axis)];
-    const int64_t spare = std::min((std::min(trips_, kMaxSpare) - 1) * appended, kMaxSpare);
-    growth.room = std::max(needed + spare, 2 * growth.room);
+    const int64_t more = std::min((std::min(trips_, kMaxMore) - 1) * appended, kMaxMore);
+    growth.room = std::max(needed + more, 2 * growth.room);
   }
 }
 

@@ -133,3 +133,41 @@ def test_the_iteration_counts() -> None:
     inputs.append(helper.make_tensor_value_info("v0", TensorProto.FLOAT, [3]))
     graph = helper.make_graph([node], "g", inputs, [onnx.ValueInfoProto(name=n) for n in ("v", "at")])
     check(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), calls=6)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("steps", [1, 2, 9])
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "a2 = Add(a, x0) b2 = Gather<axis=0>(b, order) y = Gather<axis=0>(x0, order)",  # carried, collected
+        "g = Gather<axis=0>(a, order) a2 = Add(g, x0) h = Gather<axis=0>(g, order) b2 = Sub(h, b) y = Tanh(b2)",
+        "a2 = Gather<axis=0>(b, order) b2 = Gather<axis=0>(a, order) y = Identity(a2)",  # crossed
+        "a2 = Gather<axis=0>(x0, order) b2 = Identity(a) y = Gather<axis=0>(b2, order)",
+    ],
+)
+def test_steps_that_may_fail(nodes: str, width: int, steps: int) -> None:
+    """A Gather runs on the host, which takes tensors and no addresses."""
+    chosen = f"many = Constant<value_ints=[{width}]>() values, order = TopK<axis=0>(x0, many)"
+    check(scan(f"{chosen} {nodes}", width, steps))
+
+
+@pytest.mark.parametrize("fails_at", [0, 1, 2, 7, 8])
+def test_a_step_fails_in_one_iteration(fails_at: int) -> None:
+    """The calls before and after it give what they should."""
+    nodes = "at = Cast<to=7>(x0) a2 = Gather<axis=0>(a, at) b2 = Add(a2, b) y = Identity(b2)"
+    model = scan(nodes, 3, 8)
+    module, reference = neo.compile(model), import_model(model)
+    random = np.random.default_rng(0)
+    good = [np.arange(3, dtype=np.float32), np.ones(3, np.float32), random.integers(0, 3, (8, 3)).astype(np.float32)]
+    bad = [*good[:2], good[2].copy()]
+    if fails_at < 8:
+        bad[2][fails_at, 1] = 3
+    for feeds in (good, bad, good):
+        named = dict(zip(("a0", "b0", "xs0"), feeds, strict=True))
+        if feeds is bad and fails_at < 8:
+            with pytest.raises(neo.Error, match="an index must lie inside its axis"):
+                module.run(named)
+            continue
+        for left, right in zip(module.run(named).values(), reference.evaluate(feeds), strict=True):
+            np.testing.assert_array_equal(left, right)
