@@ -231,12 +231,14 @@ ROUTINES: dict[str, list[Spec]] = {
         Spec(_IMAGE, _conv("OC33", pads=_SAME)),
         Spec(_IMAGE, _conv("OC11")),
         Spec(_IMAGE, _transposed("CO33", pads=_SAME, strides=[2, 2])),
+        Spec(_IMAGE, lambda net: net.node("Conv", [net.input("NCHW"), net.input("OC33"), net.input("O")])),
+        Spec(_IMAGE, lambda net: net.node("ConvTranspose", [net.input("NCHW"), net.input("CO33")], strides=[2, 2])),
     ],
     "cpu:float32/large_kernel": [
         Spec(
             {"N": 17, "C": 2, "H": 9, "W": 7, "O": 5, "K": 7, "L": 6},
             lambda net: net.node("Conv", [net.input("NCHW"), net.input("OCKL")], pads=[0, 1, 1, 0]),
-            fixed="HWKLOC",
+            fixed="HWKL",
         )
     ],
     "cpu:float32/subpixel_nchwc": [

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from neo import _native
+from neo.errors import ShapeError
 
 from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, pick, rejections
 
@@ -490,3 +491,38 @@ def test_float64_is_left_to_the_reference():
     reasons = rejections(graph, TIERS[0], "conv")
     assert set(reasons.values()) == {"an input is not a float32 tensor of known rank"}
     assert [c["routine"] for c in candidates(graph, TIERS[0], "conv")] == ["cpu/reference"]
+
+
+@by_tier
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+@pytest.mark.parametrize("seed", range(6))
+def test_weights_of_sizes_that_only_a_call_tells(tier, op, seed):
+    random = np.random.default_rng(seed)
+    rank, channels = int(random.integers(1, 4)), "co" if op == "ConvTranspose" else "oc"
+    attrs = {"strides": random.integers(1, 4, rank).tolist(), "dilations": random.integers(1, 3, rank).tolist()}
+    attrs |= pick(random, [{}, {"pads": [1] * 2 * rank}, {"auto_pad": "SAME_UPPER"}])
+    graph = _native.Graph()
+    axes = [f"s{i}" for i in range(rank)]
+    operands = [graph.add_input("x", "float32", ["n", "c", *axes])]
+    operands.append(graph.add_input("w", "float32", [*channels, *(f"k{i}" for i in range(rank))]))
+    operands.append(graph.add_input("b", "float32", ["o"]))
+    graph.outputs = graph.add_node(op, operands, ["y"], attrs, "conv").outputs
+    pinned = compile_pinned(graph, tier, {"conv": PANEL})
+    for _ in range(4):
+        kernel = random.integers(1, 5, rank).tolist()
+        n, c, o = (int(random.integers(1, 20)) for _ in range(3))
+        x = floats(random, [n, c, *(int(k * 2 + random.integers(3, 8)) for k in kernel)])
+        w = floats(random, [*((o, c) if op == "Conv" else (c, o)), *kernel])
+        inputs = [x, w, floats(random, [o])]
+        actual = pinned(*inputs, threads=2)
+        assert_close(actual, graph.evaluate(inputs)[0], c * int(np.prod(kernel)), (x.shape, w.shape, attrs))
+
+
+def test_weights_that_do_not_fit_are_an_error():
+    graph = _native.Graph()
+    operands = [graph.add_input("x", "float32", ["n", "c", "h"]), graph.add_input("w", "float32", ["o", "i", "k"])]
+    graph.outputs = graph.add_node("Conv", operands, ["y"], {}, "conv").outputs
+    pinned = compile_pinned(graph, TIERS[0], {})
+    for x, w in (((1, 3, 5), (2, 4, 2)), ((1, 3, 5), (2, 2, 2))):
+        with pytest.raises(ShapeError):
+            pinned(np.ones(x, np.float32), np.ones(w, np.float32))

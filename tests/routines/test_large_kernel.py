@@ -88,6 +88,16 @@ def test_takes_nan_and_infinity(tier):
     np.testing.assert_array_equal(compile_pinned(graph, tier, {"conv": LARGE})(x, w), graph.evaluate([x, w])[0])
 
 
+@by_tier
+def test_batches_that_only_a_call_tells(tier):
+    random = np.random.default_rng(2)
+    graph = conv(("c", "n", 12, 12), ("o", "n", 10, 11), {"pads": [1, 1, 1, 1]})
+    pinned = compile_pinned(graph, tier, {"conv": LARGE})
+    for images, batch, features in ((3, 5, 7), (64, 8, 33), (1, 1, 1), (17, 2, 16)):
+        x, w = floats(random, (images, batch, 12, 12)), floats(random, (features, batch, 10, 11))
+        assert_close(pinned(x, w, threads=2), graph.evaluate([x, w])[0], batch * 110)
+
+
 def test_says_why_not():
     ones = np.ones((4, 2, 3, 3), np.float32)
     padded = {"pads": [1] * 4}
@@ -97,3 +107,5 @@ def test_says_why_not():
     assert rejections(conv((1, 2, 40, 40), ones, padded), "scalar", "conv")[LARGE] == "the output has many pixels"
     unknown = conv((1, 2, "h", 4), ones, {})
     assert rejections(unknown, "scalar", "conv")[LARGE] == "the size of the output is not known"
+    unknown = conv((1, 2, 4, 4), (3, 2, "h", 4), {})
+    assert rejections(unknown, "scalar", "conv")[LARGE] == "the size of the kernel is not known"

@@ -30,19 +30,25 @@ bool read_conv_geometry(const Node& node, const Shape& weight, ConvGeometry& g) 
   g.transposed = node.op == "ConvTranspose";
   g.axes = weight.rank() - 2;
   g.groups = node.int_attr("group", 1);
-  for (int i = 0; i < weight.rank(); ++i) {
-    if (!weight[i].is_constant() || weight[i].value() < 1) return false;
-  }
-  g.ic = g.transposed ? weight[0].value() : weight[1].value() * g.groups;
-  g.oc = g.transposed ? weight[1].value() * g.groups : weight[0].value();
-  for (int i = 0; i < g.axes; ++i) g.kernel[3 - g.axes + i] = weight[i + 2].value();
+  g = g.of_weight(weight.hint_dims());
   g.window = read_window(node, g.axes);
   if (g.transposed) {
     g.output_padding = node.ints_attr("output_padding", std::vector<int64_t>(static_cast<size_t>(g.axes), 0));
     const bool same = g.window.auto_pad == AutoPad::SameUpper || g.window.auto_pad == AutoPad::SameLower;
     g.pads_from_output = same || !node.ints_attr("output_shape").empty();
   }
+  for (int i = 0; i < weight.rank(); ++i) {
+    if (!weight[i].is_constant() || weight[i].value() < 1) return false;
+  }
   return true;
+}
+
+ConvGeometry ConvGeometry::of_weight(const Dims& weight) const {
+  ConvGeometry g = *this;
+  g.ic = transposed ? weight[0] : weight[1] * groups;
+  g.oc = transposed ? weight[1] * groups : weight[0];
+  for (int i = 0; i < axes; ++i) g.kernel[3 - axes + i] = weight[static_cast<size_t>(i) + 2];
+  return g;
 }
 
 int64_t ConvGeometry::pad_begin(int axis, int64_t input, int64_t output) const {
@@ -175,7 +181,7 @@ std::vector<Workload> match_pooled_conv(const Node& root, const Graph::Users& us
   return {Workload::of({conv, &root})};
 }
 
-std::optional<ConvProblem> read_conv(const Workload& workload, std::string* why) {
+std::optional<ConvProblem> read_conv(const Workload& workload, std::string* why, bool takes_open) {
   const auto reject = [&](std::string reason) {
     if (why) *why = std::move(reason);
     return std::nullopt;
@@ -197,9 +203,11 @@ std::optional<ConvProblem> read_conv(const Workload& workload, std::string* why)
                       (residual && (residual == p.weight || residual == p.bias));
   if (shared) return reject("one value is two operands");
   if (p.x->shape().rank() < 3 || p.x->shape().rank() > 5) return reject("not one, two or three spatial axes");
-  if (!p.x->shape()[1].is_constant() || !p.y->shape()[1].is_constant()) return reject("the channels are not constants");
-  if (!read_conv_geometry(node, p.weight->shape(), p.geometry))
-    return reject("a size of the weights is not a positive constant");
+  const bool knows_weight = read_conv_geometry(node, p.weight->shape(), p.geometry);
+  const bool knows_channels = p.x->shape()[1].is_constant() && p.y->shape()[1].is_constant();
+  if (takes_open && !p.weight->constant && p.geometry.groups == 1) return p;
+  if (!knows_channels) return reject("the channels are not constants");
+  if (!knows_weight) return reject("a size of the weights is not a positive constant");
   if (p.geometry.ic % p.geometry.groups != 0 || p.geometry.oc % p.geometry.groups != 0) {
     return reject("the groups do not divide the channels");
   }

@@ -35,9 +35,12 @@ struct ConvGeometry {
   Dims results(Dims y) const;                           // that become the output
   ConvShape shape(const Dims& x, const Dims& y) const;  // one or two spatial axes; of the results
   Im2colConvShape panel_shape(const Dims& x, const Dims& y) const;
+  // The same for weights of these sizes.
+  ConvGeometry of_weight(const Dims& weight) const;
 };
 
-// Reads a Conv or ConvTranspose; false where a size of the weights is not a positive constant.
+// Reads a Conv or ConvTranspose; false where a size of the weights is not a positive constant, and the channels and the
+// kernel are those of the hint.
 bool read_conv_geometry(const Node& node, const Shape& weight, ConvGeometry& geometry);
 
 // A group that begins with a Conv or ConvTranspose, as a routine sees it.
@@ -66,8 +69,9 @@ struct ConvProblem {
 // A Conv and the MaxPool of every 2x2 of its results, where no other node reads these and `root` is that; else none.
 std::vector<Workload> match_pooled_conv(const Node& root, const Graph::Users& users, const Graph& graph);
 
-// None, with the reason, where no float32 routine takes it.
-std::optional<ConvProblem> read_conv(const Workload& workload, std::string* why);
+// None, with the reason, where no float32 routine takes it. `takes_open` tells that the caller takes weights whose
+// sizes only a call tells: it then has those of the hint, and each call asks of_weight() for its own.
+std::optional<ConvProblem> read_conv(const Workload& workload, std::string* why, bool takes_open = false);
 
 // Why weights and bias cannot be packed at compile time; null where they can.
 const char* reject_run_time_weights(const ConvProblem& problem);

@@ -23,7 +23,7 @@ std::vector<Workload> ConvRoutine::matches(const Node& root, const Graph::Users&
 
 std::optional<std::string> ConvRoutine::rejects(const Workload& workload, const Target& target) const {
   std::string why;
-  const auto problem = read_conv(workload, &why);
+  const auto problem = read_conv(workload, &why, takes_open());
   if (!problem) return why;
   if (problem->epilogue.activation) {
     if (const char* reason = rejects_activation(*problem, target)) return reason;

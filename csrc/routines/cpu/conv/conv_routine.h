@@ -22,6 +22,8 @@ class ConvRoutine : public Routine {
   virtual std::vector<std::string_view> ops() const { return {"Conv"}; }
   // Whether it takes the MaxPool of every 2x2 of a convolution's results too.
   virtual bool pools() const { return false; }
+  // Whether it takes weights whose sizes only a call tells (read_conv).
+  virtual bool takes_open() const { return false; }
   // Why not the epilogue's activation. The default is what a blocked output permits.
   virtual const char* rejects_activation(const ConvProblem& problem, const Target& target) const;
   // rejects() once the problem is read and the target is a CPU.
@@ -41,6 +43,10 @@ struct ConvArguments {
   Activation activation;
 
   static ConvArguments of(const Candidate& candidate, const ConvProblem& problem, const Target& target);
+  // The geometry of one binding, whose weights may have sizes of their own.
+  ConvGeometry geometry(const ConvGeometry& known, std::span<const Arg> args) const {
+    return weight < 0 ? known : known.of_weight(args[static_cast<size_t>(weight)].dims);
+  }
   // Strides and epilogue, for the sizes of one binding.
   ConvOperands bind(std::span<const Arg> args) const;
   // The same with the addresses of one run; packed weights and bias stay.

@@ -4,11 +4,13 @@
 
 #include "routines/cpu/eltwise/typed_loops.h"
 
+#define NEO_NOINLINE __attribute__((noinline))
+
 namespace neo::NEO_ISA {
 namespace {
 
 // The first output of an axis at which a tap lies at or beyond an element, which is counted from the padding on.
-NEO_INLINE int64_t outputs_before(const PoolAxis& a, int64_t tap, int64_t element) {
+NEO_NOINLINE int64_t outputs_before(const PoolAxis& a, int64_t tap, int64_t element) {
   const int64_t distance = element - tap * a.dilation;
   const int64_t o = distance <= 0 ? 0 : (distance + a.stride - 1) / a.stride;
   return o < a.output ? o : a.output;
@@ -107,19 +109,9 @@ NEO_INLINE void max_row(const TypedPoolArgs& args, const TapOutputs& outputs, co
                });
 }
 
-// Places within a plane, as wide as the elements where they fit, so that lanes of both go together.
-template <class T>
-struct PlaceOf {
-  using type = int32_t;
-};
-template <>
-struct PlaceOf<double> {
-  using type = int64_t;
-};
-
 // The larger of y[o] and x[o * stride], and its place; an output without a place takes what comes.
 template <class T, class P>
-NEO_INLINE void keep_larger(T* y, P* places, const T* x, P base, int64_t begin, int64_t end, P stride) {
+NEO_INLINE void keep_larger_every(T* y, P* places, const T* x, P base, int64_t begin, int64_t end, P stride) {
   for (int64_t o = begin; o < end; ++o) {
     const T v = x[o * stride];
     const bool better = (v > y[o]) | (places[o] < 0);
@@ -129,8 +121,24 @@ NEO_INLINE void keep_larger(T* y, P* places, const T* x, P base, int64_t begin, 
 }
 
 template <class T, class P>
-NEO_INLINE void max_row_with_places(const TypedPoolArgs& args, const TapOutputs& outputs, int64_t plane, int64_t depth,
-                                    int64_t height, T* y, int64_t* places) {
+NEO_NOINLINE void keep_larger(T* y, P* places, const T* x, P base, int64_t begin, int64_t end, int64_t stride) {
+  // Lanes pay for the usual dtype alone.
+  if constexpr (sizeof(T) == sizeof(int32_t) && sizeof(P) == sizeof(int32_t)) {
+    if (stride == 1) return keep_larger_every(y, places, x, base, begin, end, (P)1);
+    if (stride == 2) return keep_larger_every(y, places, x, base, begin, end, (P)2);
+  }
+#pragma GCC unroll 1
+  for (int64_t o = begin; o < end; ++o) {
+    const T v = x[o * stride];
+    if (!(v > y[o]) && places[o] >= 0) continue;
+    y[o] = v;
+    places[o] = base + (P)(o * stride);
+  }
+}
+
+template <class T, class P>
+NEO_NOINLINE void max_row_with_places(const TypedPoolArgs& args, const TapOutputs& outputs, int64_t plane,
+                                      int64_t depth, int64_t height, T* y, int64_t* places) {
   constexpr int64_t kOutputs = 256;  // of a stretch, whose places stay near
   const PoolShape& s = args.shape;
   const PoolAxis& w = s.axis[2];
@@ -149,9 +157,7 @@ NEO_INLINE void max_row_with_places(const TypedPoolArgs& args, const TapOutputs&
                    const int64_t to = (end < last ? end : last) - first;
                    const T* row = x + first * w.stride;
                    const P place = (P)(base + first * w.stride);
-                   if (w.stride == 1) return keep_larger(best, near, row, place, from, to, (P)1);
-                   if (w.stride == 2) return keep_larger(best, near, row, place, from, to, (P)2);
-                   keep_larger(best, near, row, place, from, to, (P)w.stride);
+                   keep_larger(best, near, row, place, from, to, w.stride);
                  });
     for (int64_t o = 0; o < last - first; ++o) {
       const int64_t place = near[o];
@@ -227,10 +233,14 @@ NEO_KERNEL pool_rows(const TypedPoolArgs& args, int64_t begin, int64_t end) {
     if (args.kind == PoolKind::Max) {
       if (args.places) {
         int64_t* places = args.places + task * columns;
-        constexpr int64_t kMaxNarrow = INT32_MAX;
-        size <= kMaxNarrow
-            ? max_row_with_places<T, typename PlaceOf<T>::type>(args, outputs, plane, depth, height, y, places)
-            : max_row_with_places<T, int64_t>(args, outputs, plane, depth, height, y, places);
+        // Places as wide as the elements go through the same lanes.
+        if constexpr (sizeof(T) == sizeof(int32_t)) {
+          if (size <= INT32_MAX) {
+            max_row_with_places<T, int32_t>(args, outputs, plane, depth, height, y, places);
+            continue;
+          }
+        }
+        max_row_with_places<T, int64_t>(args, outputs, plane, depth, height, y, places);
       } else {
         max_row(args, outputs, x, depth, height, y);
       }

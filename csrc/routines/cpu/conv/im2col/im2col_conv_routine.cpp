@@ -131,7 +131,7 @@ class Im2colConvStep final : public KernelStep {
     const Arg& x = args[static_cast<size_t>(arguments_.x)];
     const Arg& y = args[static_cast<size_t>(arguments_.y)];
     Im2colConvCall call;
-    call.plan = plan_im2col_conv(geometry_.panel_shape(x.dims, y.dims), schedule_, kernels_);
+    call.plan = plan_im2col_conv(arguments_.geometry(geometry_, args).panel_shape(x.dims, y.dims), schedule_, kernels_);
     call.split = split_of(call.plan);
     call.args = arguments_.bind(args);
     if (weight_.defined()) call.args.weight = weight_.as<float>();
@@ -176,18 +176,18 @@ class Im2colConvRoutine final : public RoutineOf<Im2colConvRoutine, ConvRoutine>
   }
 
   Space space(const Workload& workload, const Target& target) const override {
-    const ConvProblem problem = *read_conv(workload, nullptr);
-    return panel_space(problem.hint_panel_shape(), tile_kernels_of(target.isa));
+    const ConvProblem problem = *read_conv(workload, nullptr, true);
+    return panel_space(problem.geometry.panel_shape(problem.x_hint(), problem.y_hint()), tile_kernels_of(target.isa));
   }
 
   LoopNest loops(const Candidate& candidate, const Target& target) const override {
-    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    const ConvProblem problem = *read_conv(*candidate.workload, nullptr, true);
     return panel_loops(problem, plan_of(problem, candidate.schedule, target), tile_kernels_of(target.isa));
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
                       const Schedule& schedule) const override {
-    const ConvProblem problem = *read_conv(workload, nullptr);
+    const ConvProblem problem = *read_conv(workload, nullptr, true);
     const Im2colConvPlan plan = plan_of(problem, schedule, target);
     const TaskSplit split = split_of(plan);
     Candidate c = conv_candidate(workload, problem, 1, 1);
@@ -210,7 +210,7 @@ class Im2colConvRoutine final : public RoutineOf<Im2colConvRoutine, ConvRoutine>
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
                                          PackedStore& packed) {
-    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    const ConvProblem problem = *read_conv(*candidate.workload, nullptr, true);
     return std::make_unique<Im2colConvStep>(problem, ConvArguments::of(candidate, problem, target),
                                             panel_schedule(candidate.schedule, target.lanes()),
                                             tile_kernels_of(target.isa), NEO_PICK_TIER(target.isa, pack_kernels)(),
@@ -219,6 +219,8 @@ class Im2colConvRoutine final : public RoutineOf<Im2colConvRoutine, ConvRoutine>
 
  protected:
   std::vector<std::string_view> ops() const override { return {"Conv", "ConvTranspose"}; }
+
+  bool takes_open() const override { return true; }
 
   const char* rejects_activation(const ConvProblem&, const Target&) const override { return nullptr; }
 

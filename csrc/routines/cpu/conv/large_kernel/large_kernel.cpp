@@ -26,7 +26,7 @@ IndexRange images_of(const LargeKernelPlan& plan, int64_t block) {
 
 // Columns of a product: some (pixel, image) pairs of one output row, which lie side by side in the transposed lines
 // where pixels have no stride, or the images of one pixel.
-struct ImagePanel {
+struct PixelPanel {
   int64_t depth, height, width;  // of the first pixel
   int64_t first;                 // column of an output row where pixels lie side by side, or image
   int64_t columns;
@@ -48,7 +48,7 @@ void for_each_panel(const LargeKernelPlan& plan, int64_t images, F&& f) {
         for (int64_t cut = 0; cut < cuts; ++cut) {
           const IndexRange part = even_part(vectors, cuts, cut);
           const int64_t first = part.begin * plan.lanes;
-          f(ImagePanel{d, h, w, first, std::min(columns - first, part.size() * plan.lanes), part.size(), offset});
+          f(PixelPanel{d, h, w, first, std::min(columns - first, part.size() * plan.lanes), part.size(), offset});
           offset += part.size() * plan.lanes;
         }
       }
@@ -158,7 +158,7 @@ LargeKernelPlan plan_large_kernel(const Im2colConvShape& s, int64_t lanes) {
   while (plan.y_block > 1 && lines() > kMaxLines) plan.y_block = ceil_div(plan.y_block, 2);
   while (plan.image_block > lanes && lines() > kMaxLines) plan.image_block = round_up(plan.image_block / 2, lanes);
   plan.image_blocks = ceil_div(s.n, plan.image_block);
-  for_each_panel(plan, plan.image_block, [&](const ImagePanel& p) { plan.row_width = p.offset + p.vectors * lanes; });
+  for_each_panel(plan, plan.image_block, [&](const PixelPanel& p) { plan.row_width = p.offset + p.vectors * lanes; });
   plan.channel_block = cut(s.group_oc(), std::clamp<int64_t>(kMaxSums / plan.row_width, 16, kMaxBlockChannels));
   plan.channel_blocks = ceil_div(s.group_oc(), plan.channel_block);
   const int64_t blocks = s.groups * plan.channel_blocks * plan.image_blocks;
@@ -206,7 +206,7 @@ void sum_large_kernel(const LargeKernelPlan& plan, const TileKernels& kernels, c
       BatchOffsets offsets;
       offsets.a = -1;
       int64_t held = -1;  // plane of the input whose lines are transposed
-      for_each_panel(plan, images, [&](const ImagePanel& p) {
+      for_each_panel(plan, images, [&](const PixelPanel& p) {
         const int64_t plane = p.depth * s.stride[0] + part.depth * s.dilation[0] - s.pad[0];
         if (plane < 0 || plane >= s.in[0]) return;
         if (plane != held) {
@@ -252,7 +252,7 @@ void finish_large_kernel(const LargeKernelPlan& plan, const ConvOperands& args, 
       const IndexRange images = images_of(plan, block);
       const int64_t first_task =
           ((group * plan.channel_blocks + channel_block) * plan.image_blocks + block) * plan.slices;
-      for_each_panel(plan, images.size(), [&](const ImagePanel& p) {
+      for_each_panel(plan, images.size(), [&](const PixelPanel& p) {
         const int64_t width = p.vectors * plan.lanes;
         std::fill_n(row, width, bias);
         for (int64_t slice = 0; slice < plan.slices; ++slice) {

@@ -35,7 +35,8 @@ class LargeKernelStep final : public KernelStep {
 
   Prepared prepare(std::span<const Arg> args) const override {
     const Dims& x = args[static_cast<size_t>(arguments_.x)].dims;
-    LargeKernelCall call(geometry_.panel_shape(x, args[static_cast<size_t>(arguments_.y)].dims), kernels_.lanes);
+    const Dims& y = args[static_cast<size_t>(arguments_.y)].dims;
+    LargeKernelCall call(arguments_.geometry(geometry_, args).panel_shape(x, y), kernels_.lanes);
     call.args = arguments_.bind(args);
     return Prepared::of(call, call.scratch_bytes());
   }
@@ -67,7 +68,7 @@ class LargeKernelRoutine final : public RoutineOf<LargeKernelRoutine, ConvRoutin
   std::string_view name() const override { return "cpu:float32/large_kernel"; }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
-    const ConvProblem problem = *read_conv(workload, nullptr);
+    const ConvProblem problem = *read_conv(workload, nullptr, true);
     const Im2colConvShape shape = problem.geometry.panel_shape(problem.x_hint(), problem.y_hint());
     const LargeKernelCall call(shape, target.lanes());
     Candidate c = conv_candidate(workload, problem, 1, 1);
@@ -85,12 +86,14 @@ class LargeKernelRoutine final : public RoutineOf<LargeKernelRoutine, ConvRoutin
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
                                          PackedStore&) {
-    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    const ConvProblem problem = *read_conv(*candidate.workload, nullptr, true);
     return std::make_unique<LargeKernelStep>(problem, ConvArguments::of(candidate, problem, target),
                                              tile_kernels_of(target.isa), NEO_PICK_TIER(target.isa, pack_kernels)());
   }
 
  protected:
+  bool takes_open() const override { return true; }
+
   const char* rejects_activation(const ConvProblem&, const Target&) const override {
     return "it has no activation but a clamp";
   }
@@ -100,7 +103,8 @@ class LargeKernelRoutine final : public RoutineOf<LargeKernelRoutine, ConvRoutin
     if (problem.epilogue.residual) return "a residual is added";
     int64_t pixels = 1;
     for (int axis = 2; axis < problem.rank(); ++axis) {
-      const Dim& size = problem.y->shape()[axis];
+      const Dim &size = problem.y->shape()[axis], &taps = problem.weight->shape()[axis];
+      if (!taps.is_constant() || taps.value() < 1) return "the size of the kernel is not known";
       if (!size.is_constant()) return "the size of the output is not known";
       pixels *= size.value();
       if (pixels > kMaxPixels) return "the output has many pixels";
