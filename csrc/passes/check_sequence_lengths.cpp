@@ -6,7 +6,7 @@
 namespace neo {
 namespace {
 
-constexpr size_t kLengths = 4;
+constexpr size_t kSequenceLengths = 4;
 constexpr std::array<std::string_view, 4> kLayers = {"LSTM", "GRU", "RNN", "com.microsoft.DynamicQuantizeLSTM"};
 
 // Whether constant lengths are those of sequences in X; none where only a call tells.
@@ -28,7 +28,7 @@ bool check_in_body(Graph& graph, const PassContext& context) {
   bool changed = false;
   for (Node* node : rewriter.nodes()) {
     if (std::find(kLayers.begin(), kLayers.end(), node->op) == kLayers.end()) continue;
-    Value* lengths = node->input(kLengths);
+    Value* lengths = node->input(kSequenceLengths);
     const Value* x = node->input(0);
     if (!lengths || !x->type.is_tensor() || !x->shape().has_rank()) continue;
     const bool batch_first = node->int_attr("layout", 0) != 0;
@@ -41,12 +41,12 @@ bool check_in_body(Graph& graph, const PassContext& context) {
     if (!is_checked) {
       Value* checked = rewriter.insert(node, "neo.SequenceLengths", {lengths, node->input(0)},
                                        {{"layout", node->int_attr("layout", 0)}}, lengths->name);
-      rewriter.set_input(node, kLengths, checked);
+      rewriter.set_input(node, kSequenceLengths, checked);
     } else if (fits.value_or(false)) {
       const auto given = load_ints(*lengths->constant);
       const auto is_whole = [&](int64_t n) { return n == steps.value(); };
       if (std::all_of(given.begin(), given.end(), is_whole)) {
-        rewriter.set_input(node, kLengths, nullptr);
+        rewriter.set_input(node, kSequenceLengths, nullptr);
         continue;
       }
     }
