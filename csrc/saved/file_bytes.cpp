@@ -83,6 +83,15 @@ void write_file(const std::string& path, std::span<const std::span<const std::by
   const auto check = [&](bool holds) {
     NEO_CHECK(holds, Resource, "save", "a saved module must be written. Got ", reason(), " - at \"", path, "\"");
   };
+  // A device or a pipe is written where it stands: renaming would put a file in its place.
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
+    File file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    check(file.get() >= 0);
+    for (const auto piece : pieces) check(write_all(file.get(), piece));
+    check(file.close());
+    return;
+  }
   static std::atomic<int> next{0};
   std::string name;
   int descriptor = -1;

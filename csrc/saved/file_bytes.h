@@ -19,7 +19,7 @@ FileBytes map_file(const std::string& path);
 FileBytes copy_bytes(std::span<const std::byte> bytes);
 
 // Writes pieces one after the other to a temporary file beside `path`, makes it durable and renames it. On an error
-// nothing is left behind and what was at `path` stays.
+// nothing is left behind and what was at `path` stays. A device or a pipe is written where it stands.
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> pieces);
 
 }  // namespace neo

@@ -3,7 +3,9 @@
 import base64
 import hashlib
 import json
+import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import neo
@@ -66,6 +68,17 @@ def test_assets_are_readable_files(page):
 def test_a_text_that_is_no_unicode_is_written(tmp_path):
     write_whole(tmp_path / "t.txt", plain("\ud800 lone"))
     assert (tmp_path / "t.txt").read_text(encoding="utf-8") == "? lone"
+
+
+def test_a_pipe_is_written_where_it_stands(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit(pipe.read_text)
+        write_whole(pipe, "page")
+        assert read.result(10) == "page"
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
 
 
 def test_a_file_is_whole_or_not_there(residual_profile, tmp_path, monkeypatch):

@@ -47,6 +47,17 @@ def test_other_sources_are_refused(source: object) -> None:
         neo.load(source)
 
 
+def test_a_pipe_is_written_where_it_stands(network: neo.Module, path: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit(pipe.read_bytes)
+        network.save(pipe)
+        assert len(read.result(10)) == path.stat().st_size
+    assert pipe.is_fifo()
+    assert sorted(tmp_path.iterdir()) == [path, pipe]
+
+
 def test_what_is_no_file_is_a_resource_error(tmp_path: Path) -> None:
     with pytest.raises(neo.ResourceError, match=r"No such file.*absent\.neo"):
         neo.load(tmp_path / "absent.neo")

@@ -11,6 +11,7 @@ import numpy as np
 
 from neo.errors import ModelError
 from neo.frontend.onnx.types import numpy_dtype
+from neo.report.write import whole_file, write_whole
 
 __all__ = ["check_output", "read_value", "save_outputs", "to_json"]
 
@@ -104,13 +105,11 @@ def save_outputs(path: str, outputs: Mapping[str, Any]) -> None:
     """
     target = Path(path)
     if target.suffix == ".json":
-        part = target.with_name(target.name + ".part")
-        part.write_text(to_json(outputs) + "\n", encoding="utf-8")
-    else:
-        for name, value in outputs.items():
-            if not isinstance(value, np.ndarray):
-                msg = f"[cli] an output that is no array must be written to a .json file. Got {name!r} for {path!r}"
-                raise ModelError(msg)
-        part = target.with_name(target.name + ".part.npz")
-        np.savez(part, **outputs)
-    part.replace(target)
+        write_whole(target, to_json(outputs) + "\n")
+        return
+    for name, value in outputs.items():
+        if not isinstance(value, np.ndarray):
+            msg = f"[cli] an output that is no array must be written to a .json file. Got {name!r} for {path!r}"
+            raise ModelError(msg)
+    with whole_file(target) as file:
+        np.savez(file, **outputs)

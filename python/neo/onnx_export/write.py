@@ -93,6 +93,9 @@ def optimize(
         msg = f"[optimize] path must be a path. Got {type(path).__name__}, expected a str or a PathLike"
         raise DTypeError(msg)
     target = Path(os.fspath(path))
+    if target.exists() and not target.is_file():
+        msg = f"[optimize] path must be a regular file or a new one. Got another kind - at {str(target)!r}"
+        raise ResourceError(msg)
     loaded = load_model(model)
     importer = Importer(loaded, {} if shapes is None else shapes)
     graph = importer.run()

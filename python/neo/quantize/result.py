@@ -12,6 +12,7 @@ import onnx
 from neo.errors import DTypeError, ModelError, ResourceError
 from neo.module import Module
 from neo.quantize.report import QuantizeReport
+from neo.report.write import whole_file
 
 if TYPE_CHECKING:
     from neo.front import Front
@@ -61,12 +62,10 @@ class Quantized:
             msg = f"[quantize] path must be a path. Got {type(path).__name__}, expected a str or a PathLike"
             raise DTypeError(msg)
         target = Path(os.fspath(path))
-        part = target.with_name(target.name + ".part")
         try:
-            part.write_bytes(self._proto.SerializeToString(deterministic=True))
-            part.replace(target)
+            with whole_file(target) as file:
+                file.write(self._proto.SerializeToString(deterministic=True))
         except OSError as error:
-            part.unlink(missing_ok=True)
             msg = f"[quantize] the file must be written. Got {error.strerror or error} - at {str(target)!r}"
             raise ResourceError(msg) from error
 
