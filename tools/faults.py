@@ -283,8 +283,8 @@ FAULTS = (
     Fault(
         "binding_key",
         "csrc/exec/binding.cpp",
-        "e.binding->symbols == symbols; };",
-        "e.binding->symbols.size() == symbols.size(); };",
+        "e.binding->symbols == symbols && e.binding->growths == growths;",
+        "e.binding->symbols.size() == symbols.size() && e.binding->growths == growths;",
         "A call takes the offsets and sizes of an earlier call with other sizes.",
         (
             "tests/api/test_memory.py",
@@ -328,8 +328,8 @@ FAULTS = (
     Fault(
         "cancel_flag",
         "csrc/runtime/run.cpp",
-        "state_.budget->start(frame_->arena_bytes(), &state_.cancelled, poll);",
-        "state_.budget->start(frame_->arena_bytes(), nullptr, poll);",
+        "state.budget->start(frame_->arena_bytes(), &state.cancelled, poll);",
+        "state.budget->start(frame_->arena_bytes(), nullptr, poll);",
         "A call that is cancelled goes on to its end.",
         (
             "tests/api/test_async.py::test_cancel_ends_a_call_that_runs",
@@ -487,7 +487,7 @@ FAULTS = (
     ),
     Fault(
         "saved_scan",
-        "csrc/saved/flow.cpp",
+        "csrc/exec/block_flow.cpp",
         "NEO_CHECK(item.scanned.size() == item.scanned_axes.size(), Model",
         "NEO_CHECK(item.scanned.size() >= item.scanned_axes.size(), Model",
         "A saved loop may have fewer axes than scanned inputs.",
@@ -495,8 +495,8 @@ FAULTS = (
     ),
     Fault(
         "saved_operand",
-        "csrc/saved/flow.cpp",
-        "    check_operand(item.inputs[i], step.reads[i], is_host, false);\n",
+        "csrc/saved/operands.cpp",
+        "  for (size_t i = 0; i < item.inputs.size(); ++i) check_operand(slot(item.inputs[i]), made.reads[i], is_host, false);\n",
         "",
         "A saved step may read a slot of another type or layout than its routine takes.",
         ("tests/saved/test_damage.py",),

@@ -227,7 +227,8 @@ Unpooling::Unpooling(const ReferenceContext& ctx) : ctx_(ctx) {
   ctx.check(
       dims.size() >= 2 && ctx.input(1).dims() == dims,
       str("input and indices must have one shape. Got ", to_string(dims), " and ", to_string(ctx.input(1).dims())));
-  counted_ = unpooled_shape(ctx.node(), Shape(std::vector<Dim>(dims.begin(), dims.end()))).hint_dims();
+  const Shape counted = unpooled_shape(ctx.node(), Shape(std::vector<Dim>(dims.begin(), dims.end())));
+  for (const Dim& size : counted.dims()) counted_.push_back(size.value());
   output_ = ctx.has_input(2) ? ctx.ints(2) : counted_;
   ctx.check(output_.size() == counted_.size(),
             str("output_shape must have one size per axis. Got ", to_string(output_)));

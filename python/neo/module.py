@@ -24,7 +24,6 @@ from neo.provenance import Provenance
 from neo.report.fallbacks import fallback_shares
 from neo.report.memory import arena_bytes
 from neo.report.step import Step
-from neo.report.table import counted
 from neo.select import Flat, Problem, optimality
 from neo.signature import Signature, Tensor, html_table, open_sizes
 from neo.values import Input, OutputMemory, Value, output_memory, zeros_of
@@ -576,11 +575,16 @@ class Module:
         outs = ", ".join(map(str, self._signature.outputs))
         if isinstance(self._native, Closed):
             return f"neo.Module({ins} -> {outs}; closed)"
-        return f"neo.Module({ins} -> {outs}; target {self.target}, {counted(self.threads, 'thread')})"
+        return f"neo.Module({ins} -> {outs}; target {self.target}, {self._threads_text()})"
+
+    def _threads_text(self) -> str:
+        from neo.report.table import counted
+
+        return counted(self.threads, "thread")
 
     def _repr_html_(self) -> str:
         """A table of inputs and outputs, for notebooks."""
-        where = "closed" if isinstance(self._native, Closed) else f"{self.target}, {counted(self.threads, 'thread')}"
+        where = "closed" if isinstance(self._native, Closed) else f"{self.target}, {self._threads_text()}"
         return html_table(self._signature, f"neo.Module: {where}")
 
 

@@ -21,7 +21,7 @@ NETWORK = """
 <ir_version: 8, opset_import: ["" : 18]>
 network (float[4, 32] x) => (float[4, 32] y) <float[32, 32] a, float[32, 32] b> {
   p = MatMul (x, a)
-  s = Softmax (p)
+  s = Softmax <axis = 0> (p)
   q = MatMul (s, b)
   y = Sqrt (q)
 }

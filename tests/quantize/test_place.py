@@ -35,7 +35,8 @@ def test_a_value_that_others_read_is_rounded_before_its_clamp():
 
 def test_both_operands_of_a_sum_are_rounded():
     net = Net()
-    a, b = net.conv("x", 8, 8, name="a"), net.conv("x", 8, 8, name="b")
+    a = net.conv("x", 8, 8, name="a")
+    b = net.conv(a, 8, 8, name="b")
     y = net.conv(net.node("Relu", net.node("Add", a, b), name="relu"), 8, 8)
     assert rounded(net, y)[0] == ["x", "a", "b", "relu"]
 

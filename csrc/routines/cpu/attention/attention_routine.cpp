@@ -1,4 +1,5 @@
 #include "base/check.h"
+#include "exec/strided_step.h"
 #include "routines/cost/step_cost.h"
 #include "routines/cpu/attention/attention.h"
 #include "routines/cpu/microkernel/tile_cost.h"
@@ -79,7 +80,7 @@ AttentionShape shape_of(const OrderedView& q, const OrderedView& k, const Ordere
   return s;
 }
 
-class AttentionStep final : public KernelStep {
+class AttentionStep final : public StridedStep {
  public:
   AttentionStep(const Candidate& candidate, AttentionProblem problem, const Target& target)
       : problem_(std::move(problem)), tools_(tools_of(target)) {
@@ -89,6 +90,8 @@ class AttentionStep final : public KernelStep {
     for (const ScoreTerm& term : problem_.terms) terms_.push_back(argument_of(candidate, term.value));
     for (const auto& schema : candidate.inputs) y_ += schema.has_value();
   }
+
+  bool reads_strides(int input) const override { return input == q_ || input == k_ || input == v_; }
 
   Prepared prepare(std::span<const Arg> args) const override {
     const auto view = [&](const AttentionOperand& operand, int i) {

@@ -9,13 +9,16 @@ namespace {
 
 // Bytes read and written in stretches while the loops of a reference visit one element.
 constexpr double kStretchBytes = 128;
+// Visits of elements that take as long as a call takes to read attributes and to make room for its results.
+constexpr double kCallVisits = 100;
 
 StepLoad load_of(const Workload& workload, const Op& op, const OpRegistry& ops) {
   const auto flops = static_cast<double>(workload.work(ops).flops.hint());
   if (op.work && flops == 0) {
     // It copies what the operator says, or nothing: a Shape does not read its tensor. price() takes 0 as not counted.
     const double bytes = std::max(2.0, static_cast<double>(op.work(workload.root()).bytes.hint()));
-    return {StepFamily::Reference, bytes / kStretchBytes, 1, 1, bytes / 2, bytes / 2};
+    const double call = bytes > 2 ? kCallVisits : 0;
+    return {StepFamily::Reference, call + bytes / kStretchBytes, 1, 1, bytes / 2, bytes / 2};
   }
   double visited = 0;
   for (const auto* values : {&workload.inputs, &workload.outputs}) {
