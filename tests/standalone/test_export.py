@@ -100,7 +100,7 @@ def test_mobilenet_v2_is_small_and_the_same(tmp_path: Path) -> None:
     module.save(tmp_path / "m.neo")
     built(tmp_path / "m.neo", tmp_path / "out")
     same_from_c(module, tmp_path / "out", [[random.standard_normal((1, 3, 224, 224)).astype(np.float32)]])
-    assert code_bytes(tmp_path / "out" / "build" / "example") < 448 * KIB
+    assert code_bytes(tmp_path / "out" / "build" / "example") < 480 * KIB
 
 
 @pytest.mark.slow
