@@ -60,7 +60,8 @@ class BlockVerifier {
 
  private:
   const std::string& name_of(size_t slot) const { return block_.slots[slot].name; }
-  void verify_sizes(const Region& region);
+  void verify_symbols(const Region& region);
+  void verify_sizes(const Region& region) const;
   void verify_items(const Region& region, BlockFlow& flow) const;
   std::map<size_t, MemoryUse> uses_in(const Region& region) const;
   void verify_order(const Region& region, const BitMatrix& successors, const std::map<size_t, MemoryUse>& uses) const;
@@ -88,8 +89,7 @@ void BlockVerifier::find_last_uses() {
   for (const int slot : block_.results) use(slot, block_.regions.size());
 }
 
-// Sizes of all that a region computes are formulas of the symbols that are bound when it starts.
-void BlockVerifier::verify_sizes(const Region& region) {
+void BlockVerifier::verify_symbols(const Region& region) {
   for (const SymbolSource& source : region.sources) {
     if (source.symbol.formula) check_known(*source.symbol.formula, known_, source.symbol.name);
     known_.insert(source.symbol.name);
@@ -98,6 +98,10 @@ void BlockVerifier::verify_sizes(const Region& region) {
     check_known(guard.left, known_, guard.message);
     check_known(guard.right, known_, guard.message);
   }
+}
+
+// Sizes of all that a region computes are formulas of the symbols that are bound when it starts.
+void BlockVerifier::verify_sizes(const Region& region) const {
   for (const Item& item : region.items) {
     if (const auto* dims = std::get_if<DimsItem>(&item.what)) {
       for (const Dim& element : dims->elements) check_known(element, known_, item.node);
@@ -217,16 +221,22 @@ void BlockVerifier::verify_places() const {
 }
 
 void BlockVerifier::verify() {
+  // The flow comes first: it says that every slot is one of the block.
   BlockFlow flow(block_);
-  find_last_uses();
   for (size_t r = 0; r < block_.regions.size(); ++r) {
     const Region& region = block_.regions[r];
     flow.start_region(r);
     for (const SymbolSource& source : region.sources) {
       if (!source.symbol.formula) flow.check_source(source);
     }
-    verify_sizes(region);
+    verify_symbols(region);
     verify_items(region, flow);
+    verify_sizes(region);
+  }
+  flow.check_results();
+  find_last_uses();
+  for (size_t r = 0; r < block_.regions.size(); ++r) {
+    const Region& region = block_.regions[r];
     const BitMatrix successors = find_successors(region);
     const std::map<size_t, MemoryUse> uses = uses_in(region);
     verify_order(region, successors, uses);
@@ -236,7 +246,6 @@ void BlockVerifier::verify() {
     verify_sharing(r, successors, uses);
   }
   verify_places();
-  flow.check_results();
 }
 
 }  // namespace
