@@ -2,6 +2,8 @@
 
 #include <stdint.h>
 
+#include <algorithm>
+
 namespace neo {
 
 // A two-dimensional convolution; one-dimensional ones have ih = oh = kh = 1. Padding after the end is what oh and ow
@@ -38,6 +40,12 @@ struct Im2colConvShape {
   int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
   int64_t in_size() const { return in[0] * in[1] * in[2]; }
   int64_t out_size() const { return out[0] * out[1] * out[2]; }
+  // At most 2^62: sizes that only a call tells may be estimated to be anything.
+  int64_t flops() const {
+    const double found = 2.0 * static_cast<double>(n) * static_cast<double>(oc) * static_cast<double>(group_ic()) *
+                         static_cast<double>(taps()) * static_cast<double>(transposed ? in_size() : out_size());
+    return found < 0x1p62 ? static_cast<int64_t>(found) : int64_t{1} << 62;
+  }
 };
 
 }  // namespace neo

@@ -160,10 +160,8 @@ Im2colConvPlan plan_im2col_conv(const Im2colConvShape& s, const Im2colConvSchedu
   const int64_t panels = ceil_div(ceil_div(find_phase(plan, 0).pixels(), plan.lanes), plan.vectors);
   const int64_t parts = s.n * s.groups;
   if (panels == 0 || parts == 0) return plan;
-  const int64_t products = s.transposed ? s.in_size() : s.out_size();
-  const int64_t flops = 2 * s.n * s.oc * s.group_ic() * s.taps() * products;
   plan.panel_chunk = schedule.panels > 0 ? std::min(schedule.panels, panels)
-                                         : ceil_div(panels, ceil_div(worthwhile_tasks(flops), parts));
+                                         : ceil_div(panels, ceil_div(worthwhile_tasks(s.flops()), parts));
   plan.chunks = ceil_div(panels, plan.panel_chunk);
   plan.tasks = parts * plan.chunks;
   return plan;

@@ -14,13 +14,8 @@
 namespace neo {
 namespace {
 
-double flops_of(const Im2colConvShape& s) {
-  return 2.0 * static_cast<double>(s.n * s.oc * s.group_ic()) * static_cast<double>(s.taps()) *
-         static_cast<double>(s.transposed ? s.in_size() : s.out_size());
-}
-
 TaskSplit split_of(const Im2colConvPlan& plan) {
-  return TaskSplit::of(plan.tasks, static_cast<int64_t>(flops_of(plan.shape)), plan.workspace_size * 4);
+  return TaskSplit::of(plan.tasks, plan.shape.flops(), plan.workspace_size * 4);
 }
 
 // Packed weights as a part of the scratch memory, whose next part begins at a line of the cache.
@@ -78,7 +73,7 @@ LoopNest panel_loops(const ConvProblem& problem, const Im2colConvPlan& plan, con
   const int64_t limit = plan.rows > 0 ? plan.rows : kernels.max_rows[plan.vectors];
   const double pixels = real(std::max<int64_t>(1, s.transposed ? s.in_size() : s.out_size()));
   LoopNest l;
-  l.flops = flops_of(s);
+  l.flops = real(s.flops());
   const double at_once = real(s.group_oc()) * phases_per_gather(plan);
   l.rows = at_once / std::ceil(at_once / real(limit));
   l.vectors = std::min(real(plan.vectors), std::ceil(pixels / real(plan.lanes)));
@@ -256,7 +251,7 @@ class Im2colConvRoutine final : public RoutineOf<Im2colConvRoutine, ConvRoutine>
     const auto pixels = static_cast<double>(s.transposed ? s.in_size() : s.out_size());
     const auto lanes = static_cast<double>(plan.lanes);
     const double filled = std::max(1.0, pixels) / (std::ceil(std::max(1.0, pixels) / lanes) * lanes);
-    return tasks_us(flops_of(s), 0.95 * filled * ideal / spent, split.serial ? 1 : split.tasks,
+    return tasks_us(static_cast<double>(s.flops()), 0.95 * filled * ideal / spent, split.serial ? 1 : split.tasks,
                     problem.traffic_bytes(1, 1), target, static_cast<double>(im2col_conv_weight_size(plan)) * 4);
   }
 };

@@ -162,8 +162,8 @@ LargeKernelPlan plan_large_kernel(const Im2colConvShape& s, int64_t lanes) {
   plan.channel_block = cut(s.group_oc(), std::clamp<int64_t>(kMaxSums / plan.row_width, 16, kMaxBlockChannels));
   plan.channel_blocks = ceil_div(s.group_oc(), plan.channel_block);
   const int64_t blocks = s.groups * plan.channel_blocks * plan.image_blocks;
-  const int64_t flops = 2 * s.n * s.oc * s.group_ic() * s.taps() * s.out_size();
-  plan.slices = std::clamp<int64_t>(ceil_div(worthwhile_tasks(flops), blocks), 1, std::max<int64_t>(1, plan.parts()));
+  plan.slices =
+      std::clamp<int64_t>(ceil_div(worthwhile_tasks(s.flops()), blocks), 1, std::max<int64_t>(1, plan.parts()));
   plan.tasks = blocks * plan.slices;
   plan.workspace_size = LargeKernelWorkspace::size(plan);
   return plan;

@@ -9,10 +9,6 @@
 namespace neo {
 namespace {
 
-int64_t large_kernel_flops(const Im2colConvShape& s) {
-  return 2 * s.n * s.oc * s.group_ic() * s.taps() * s.out_size();
-}
-
 struct LargeKernelCall {
   LargeKernelPlan plan;
   ConvOperands args;
@@ -21,7 +17,7 @@ struct LargeKernelCall {
 
   LargeKernelCall(const Im2colConvShape& shape, int64_t lanes)
       : plan(plan_large_kernel(shape, lanes)),
-        split(TaskSplit::of(plan.tasks, large_kernel_flops(shape), plan.workspace_size * 4)),
+        split(TaskSplit::of(plan.tasks, shape.flops(), plan.workspace_size * 4)),
         sums_bytes(round_up(plan.sums_size() * 4, 64)) {}
 
   int64_t scratch_bytes() const { return sums_bytes + split.scratch_bytes(); }
