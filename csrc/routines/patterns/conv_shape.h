@@ -2,8 +2,6 @@
 
 #include <stdint.h>
 
-#include <algorithm>
-
 namespace neo {
 
 // A two-dimensional convolution; one-dimensional ones have ih = oh = kh = 1. Padding after the end is what oh and ow
