@@ -269,7 +269,7 @@ _HEAD = """# Results
 
 Written by `python -m benchmarks.run`, `benchmarks.ablation`, `benchmarks.pool` and `benchmarks.exhaustive`; do not edit. Each table
 names its machine; [README.md](../README.md) beside this folder has a line for each table of every machine. Every engine runs in a
-process of its own with the same number of threads and in float32, quantized models by their codes. Inputs change with every call. Rounds are
+process of its own with the same number of threads and in float32. Inputs change with every call. Rounds are
 interleaved: in each round every engine is measured in turn while the others are stopped. A cell is the median of the
 rounds' medians of single calls, from arrays in memory to arrays in memory, with half the range of the rounds and, in
 parentheses, the least time of all calls.
