@@ -36,15 +36,19 @@ void GrowingValues::begin(const LoopItem& loop, int64_t trips) {
 void GrowingValues::measure(const Block& body, size_t region, std::span<const HostValue> values,
                             const SymbolValues& symbols) {
   // A short loop has room for all of its iterations at once, a longer one for twice as much again and again.
-  constexpr int64_t kMaxMore = 256;
-  for (Growth& growth : growths_) {
+  constexpr int64_t kMaxMore = 256, kMostSpare = 4;
+  for (size_t g = 0; g < growths_.size(); ++g) {
+    Growth& growth = growths_[g];
     if (growth.region != region) continue;
     const int64_t needed = body.slots[static_cast<size_t>(growth.whole)].type.shape[growth.axis].evaluate(symbols);
-    if (needed <= growth.room) continue;
+    const bool begins = memory_[g].held_room == 0;
+    if (needed <= growth.room && !begins) continue;
     const Tensor& past = values[static_cast<size_t>(growth.past)].tensor;
     const int64_t appended = needed - past.dims()[static_cast<size_t>(growth.axis)];
     const int64_t more = std::min((std::min(trips_, kMaxMore) - 1) * appended, kMaxMore);
-    growth.room = std::max(needed + more, 2 * growth.room);
+    // The room of an earlier call is kept, unless this one is so short that its batch would pay for what it never uses.
+    const bool is_short = begins && trips_ <= kMaxMore && growth.room > kMostSpare * (needed + more);
+    if (needed > growth.room || is_short) growth.room = std::max(needed + more, is_short ? 0 : 2 * growth.room);
   }
 }
 

@@ -280,3 +280,14 @@ def test_results_are_the_callers() -> None:
     module.run(feeds_of(model, 50, 1, B=2, P0=1))
     for name, value in kept.items():
         np.testing.assert_array_equal(first[name], value)
+
+
+def test_a_short_call_has_no_room_for_a_long_one() -> None:
+    """Times the batch, the tokens of the call before would be 15 MB."""
+    model = loop(f"{APPEND} {ATTENTION}", collected="[B,3,1,8]")
+    module = neo.compile(model, threads=1, limits=neo.Limits(memory=6 << 20))
+    plain = neo.compile(model, threads=1)
+    module.run(feeds_of(model, 4, 0, B=1, P0=2000))
+    feeds = feeds_of(model, 4, 1, B=80, P0=1)
+    for left, right in zip(module.run(feeds).values(), plain.run(feeds).values(), strict=True):
+        np.testing.assert_array_equal(left, right)

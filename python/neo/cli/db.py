@@ -46,11 +46,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         return action
 
     add_json(
-        add_action(
-            "summary",
-            _summary,
-            "what it holds, and how far measured times are from estimates",
-        ),
+        add_action("summary", _summary, "what it holds, and how far measured times are from estimates"),
         "it",
     )
     add_json(add_action("list", _list, "every row"), "the rows")

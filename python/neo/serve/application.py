@@ -58,8 +58,8 @@ class Application:
     neo.DTypeError
         `modules` are no modules by name.
     neo.ModelError
-        A number is none of these, or a module has an input or output that is no tensor, or, where requests are joined, whose first axis is not the
-        batch.
+        A number is none of these, or a module has an input or output that is no tensor or, where requests are joined,
+        whose first axis is not the batch.
     """
 
     def __init__(

@@ -32,9 +32,8 @@ __all__ = ["Context", "Importer", "Refusal"]
 _MAX_DEPTH = 64
 _OWN_DOMAINS = frozenset({"com.microsoft", "neo"})  # whose operators have one version
 _MOST_VERSION = 2**31 - 1  # of an opset of a domain that nobody knows
-_FLAGS = frozenset(
-    {"is_causal", "keepdims", "noop_with_empty_axes", "sorted"}
-)  # set by 1, cleared by every other number
+# Attributes that 1 sets and every other number clears.
+_FLAGS = frozenset({"is_causal", "keepdims", "noop_with_empty_axes", "sorted"})
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _RESERVED = frozenset({"floordiv", "ceildiv", "mod", "min", "max", "broadcast"})
 
