@@ -1,4 +1,4 @@
-"""What compilers make of texts in tests, kept by the texts: another run, of any checkout, compiles nothing again.
+"""What is dear to make in tests, kept by what it is made from: another run, of any checkout, compiles nothing again.
 
 The folder is ``NEO_TEST_CACHE``, or ``neo-tests`` in the user's folder for caches. What nobody used for thirty days goes.
 """
@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 KEPT_SECONDS = 30 * 24 * 3600
@@ -34,6 +34,37 @@ def folder() -> Path:
 def version(compiler: str) -> str:
     """Return all that a compiler says of itself."""
     return subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
+
+
+def kept(parts: Sequence[str], result: str, make: Callable[[Path], None]) -> Path:
+    """Make a file, or find the one that was made of the same parts before.
+
+    Parameters
+    ----------
+    parts : sequence of str
+        All that the file is made from.
+    result : str
+        Name of the file.
+    make : callable
+        Called with an empty folder, in which it makes the file.
+
+    Returns
+    -------
+    Path
+        That file, not to be written to.
+    """
+    home = folder() / hashlib.blake2b("\0".join(parts).encode(), digest_size=20).hexdigest()
+    if not (home / result).exists():
+        made = Path(tempfile.mkdtemp(dir=folder(), prefix="new-"))
+        try:
+            make(made)
+            made.rename(home)
+        except OSError:  # another process was faster
+            assert (home / result).exists()
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+    os.utime(home)
+    return home / result
 
 
 def compiled(command: Sequence[str | Path], texts: Mapping[str, str], result: str) -> Path:
@@ -59,19 +90,12 @@ def compiled(command: Sequence[str | Path], texts: Mapping[str, str], result: st
         If the compiler refuses the texts; with its messages.
     """
     words = [str(word) for word in command]
+
+    def run(made: Path) -> None:
+        for name, text in texts.items():
+            (made / name).write_text(text, encoding="utf-8")
+        done = subprocess.run(words, cwd=made, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+
     parts = [version(words[0]), *words, *(part for name, text in sorted(texts.items()) for part in (name, text))]
-    kept = folder() / hashlib.blake2b("\0".join(parts).encode(), digest_size=20).hexdigest()
-    if not (kept / result).exists():
-        made = Path(tempfile.mkdtemp(dir=folder(), prefix="new-"))
-        try:
-            for name, text in texts.items():
-                (made / name).write_text(text, encoding="utf-8")
-            done = subprocess.run(words, cwd=made, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, done.stderr[-3000:]
-            made.rename(kept)
-        except OSError:  # another process was faster
-            assert (kept / result).exists()
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
-    os.utime(kept)
-    return kept / result
+    return kept(parts, result, run)

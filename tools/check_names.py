@@ -24,6 +24,9 @@ TYPE = re.compile(r"^(?:struct|class|enum(?: class)?|union) (?P<type>\w+)(?: fin
 VALUE = re.compile(
     r"^(?:(?:constexpr|const|static|thread_local) )+[^=(){};]*?(?P<value>\w+)(?:\[[^\]]*\])* (?:=|{)", re.M
 )
+STATEMENT = re.compile(r"[^;]*;")
+BRACKETS = re.compile(r"\([^(){}]*\)|\{[^(){}]*\}|<[^<>;]*>")
+FURTHER_VALUE = re.compile(r",\s*(\w+)(?:\[[^\]]*\])*(?=\s*(?:=|$))")
 ALIAS = re.compile(r"^using (?P<alias>\w+) =", re.M)
 FUNCTION = re.compile(
     r"^(?!using |return |namespace )[A-Za-z_][\w:<>,&* ]*[ &*](?P<function>\w+)\((?P<parameters>[^{};]*)\) {", re.M
@@ -66,6 +69,15 @@ def check_types(csrc: Path) -> Iterator[str]:
                 yield f"{path.relative_to(csrc.parent)}: {name} is defined in {home.relative_to(csrc.parent)} too"
 
 
+def further_values(text: str, start: int) -> Iterator[str]:
+    """Yield the names that a declaration of several defines after its first one: ``constexpr int a = 0, b = 1;``."""
+    statement = STATEMENT.match(text, start)
+    rest = statement[0].rstrip(";") if statement else ""
+    for _ in range(rest.count("(") + rest.count("{") + rest.count("<")):
+        rest = BRACKETS.sub("", rest)
+    yield from FURTHER_VALUE.findall(rest)
+
+
 def local_names(text: str) -> Iterator[str]:
     """Yield what a file defines in an unnamed namespace, with the namespace before it; of functions the parameters too."""
     names: list[str | None] = []
@@ -77,7 +89,8 @@ def local_names(text: str) -> Iterator[str]:
                 if match.re is FUNCTION:
                     parameters = " ".join(match["parameters"].split())
                     name += f"({PARAMETER_NAME.sub('', parameters)})"
-                yield "::".join([*filter(None, names), name])
+                further = further_values(text, match.start()) if match.re is VALUE else ()
+                yield from ("::".join([*filter(None, names), each]) for each in (name, *further))
         elif match["end"] is None:
             names.append(match["name"] and match["name"].strip())
         elif names:

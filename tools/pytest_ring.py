@@ -9,9 +9,9 @@ A run of the whole suite is sampled; a run of named files, or with ``-k``, is no
   that each value of its short axes (tier, number of threads, mode ...) occurs.
 - Of the functions with one case that are marked ``slow`` one in ``PERIOD`` is drawn.
 
-``--thin N`` runs one test in N of those, where each takes longer: under sanitizers, on an emulated processor; of the
-folders that ``--fuller`` names, four times as many.
-Smaller networks of the same graph stand in for the largest. ``--all`` runs everything. With ``--all --record-seconds FILE`` the record is written anew.
+``--about N`` draws about N tests from those, where each takes longer: under sanitizers, on an emulated processor. One of
+a folder that ``--fuller`` names is four times as likely as another. Smaller networks of the same graph
+stand in for the largest. ``--all`` runs everything. With ``--all --record-seconds FILE`` the record is written anew.
 """
 
 from __future__ import annotations
@@ -116,9 +116,9 @@ def function_of(item: pytest.Item) -> str:
 class Ring:
     """Samples the collected tests and says so."""
 
-    def __init__(self, seed: str, thin: int, fuller: Sequence[str]) -> None:
+    def __init__(self, seed: str, about: int | None, fuller: Sequence[str]) -> None:
         self.seed = seed
-        self.thin = thin
+        self.about = about
         self.fuller = tuple(f"{folder}/" for folder in fuller)
         self.text = ""
 
@@ -132,19 +132,30 @@ class Ring:
                 slow.add(function_of(item))
         chosen = {name: set(cases) for name, cases in ring(functions, slow, read_record(), self.seed).items()}
         kept: list[pytest.Item] = []
-        left: list[pytest.Item] = []
         counts: dict[str, int] = defaultdict(int)
         for item in items:
             name = function_of(item)
-            thin = -(-self.thin // 4) if name.startswith(self.fuller) else self.thin
-            drawn = counts[name] in chosen[name] and number(self.seed, item.nodeid) % thin == 0
-            (kept if drawn else left).append(item)
+            if counts[name] in chosen[name]:
+                kept.append(item)
             counts[name] += 1
-        also = f" --thin {self.thin}" if self.thin > 1 else ""
+        also = ""
+        if self.about is not None:
+            kept = self.thinned(kept, self.about)
+            also = f" --about {self.about}"
         self.text = f"neo: {len(kept)} of {len(items)} tests, drawn by --seed {self.seed}{also}; --all runs all"
+        stay = set(kept)
+        left = [item for item in items if item not in stay]
         items[:] = kept
         if left:
             config.hook.pytest_deselected(items=left)
+
+    def thinned(self, items: Sequence[pytest.Item], about: int) -> list[pytest.Item]:
+        """Return about so many of the items."""
+        weights = [4 if item.nodeid.startswith(self.fuller) else 1 for item in items]
+        bound = about * 2**64 // max(sum(weights), 1)
+        return [
+            item for item, weight in zip(items, weights, strict=True) if number(self.seed, item.nodeid) < weight * bound
+        ]
 
     def pytest_report_collectionfinish(self) -> str:
         return self.text
@@ -182,7 +193,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("neo")
     group.addoption("--all", action="store_true", dest="ring_all", help="run every test")
     group.addoption("--seed", dest="ring_seed", metavar="TEXT", help="draw the sample of this seed (the commit's hash)")
-    group.addoption("--thin", type=int, default=1, dest="ring_thin", metavar="N", help="one test in N of the sample")
+    group.addoption("--about", type=int, dest="ring_about", metavar="N", help="about so many tests of the sample")
     group.addoption("--fuller", default="", dest="ring_fuller", metavar="FOLDERS", help="of these four times as many")
     group.addoption("--record-seconds", type=Path, metavar="FILE", help="write what each function of tests took")
 
@@ -195,6 +206,7 @@ def pytest_configure(config: pytest.Config) -> None:
         option.ring_seed = commit()  # the processes that xdist starts take it from here
     if option.ring_seed is not None and not option.ring_all:
         os.environ["NEO_TEST_SAMPLE"] = "1"  # smaller networks stand in for large ones: tests/models/zoo.py
-        config.pluginmanager.register(Ring(option.ring_seed, option.ring_thin, option.ring_fuller.split(",")), "ring")
+        fuller = [folder for folder in option.ring_fuller.split(",") if folder]
+        config.pluginmanager.register(Ring(option.ring_seed, option.ring_about, fuller), "ring")
     if option.record_seconds and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Seconds(option.record_seconds), "seconds")

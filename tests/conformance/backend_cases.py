@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
+
+from tests.compiled import kept
 
 __all__ = ["Case", "all_cases", "run_case"]
 
@@ -68,7 +71,23 @@ def _parse(proto: Any, raw: bytes) -> Any:
 
 
 def all_cases() -> list[Case]:
-    """Every case of the kinds node, simple, pytorch-converted and pytorch-operator."""
+    """Every case of the kinds node, simple, pytorch-converted and pytorch-operator.
+
+    ONNX computes what the cases expect with its own operators, which takes seconds in every process of a run: kept.
+    """
+    parts = [
+        "backend cases",
+        onnx.__version__,
+        np.__version__,
+        Path(__file__).read_text(encoding="utf-8"),
+        onnx.__file__,
+    ]
+    path = kept(parts, "cases.pickle", lambda made: (made / "cases.pickle").write_bytes(pickle.dumps(_make_cases())))
+    cases: list[Case] = pickle.loads(path.read_bytes())
+    return cases
+
+
+def _make_cases() -> list[Case]:
     cases = []
     for kind in ("node", "simple", "pytorch-converted", "pytorch-operator"):
         for c in load_model_tests(kind=kind):

@@ -79,6 +79,7 @@ LOCAL = "namespace neo {{\nnamespace {{\n\n{0}\n\n}}  // namespace\n}}  // names
     ("first", "second", "name"),
     [
         ("constexpr int kMax = 5;", "constexpr double kMax = 0.5;", "kMax"),
+        ("constexpr int kLeast = 1, kMost = f(2, {3});", "constexpr int kMost = 0;", "kMost"),
         ("struct Walk {\n  int at;\n};", "class Walk {\n};", "Walk"),
         ("using Row = int;", "using Row = float;", "Row"),
         (

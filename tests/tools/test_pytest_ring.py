@@ -90,4 +90,16 @@ def test_a_run_is_sampled_by_its_record_and_repeated_by_its_seed(suite, monkeypa
     assert "6 of 31 tests, drawn by --seed 0;" in run(suite), "a folder without a commit has the seed 0"
     assert "31 passed" in run(suite, "tests/test_two.py"), "a file that was named runs whole"
     assert "30 passed" in run(suite, "-k", "dear")
-    assert "6 passed" in run(suite, "--seed", "7", "--thin", "4", "--fuller", "tests")
+
+
+def test_about_so_many_are_drawn_and_more_of_what_is_named(suite):
+    (suite / "tests" / "more").mkdir()
+    many = "import pytest\n@pytest.mark.parametrize('case', range(400))\ndef test_{}(case): pass\n"
+    (suite / "tests" / "test_many.py").write_text(many.format("many"))
+    (suite / "tests" / "more" / "test_more.py").write_text(many.format("more"))
+    text = run(suite, "--seed", "7", "--about", "100", "--fuller", "tests/more", "-vv")
+    more, many = text.count("::test_more["), text.count("::test_many[")
+    assert 70 < more + many < 130
+    assert more > 2.5 * many
+    assert "of 831 tests, drawn by --seed 7 --about 100; --all runs all" in text
+    assert "831 passed" in run(suite, "--seed", "7", "--about", "9000")

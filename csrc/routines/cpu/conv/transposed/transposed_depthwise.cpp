@@ -8,14 +8,14 @@
 namespace neo {
 namespace {
 
-constexpr int64_t kMaxRows = 64;  // of taps that reach an output
+constexpr int64_t kMaxDepthwiseTaps = 64;  // that reach an output
 
 }  // namespace
 
 const char* reject_transposed_depthwise(const Im2colConvShape& s) {
   if (s.ic != s.groups || s.oc != s.groups || s.groups == 1) return "not one input and one output channel per group";
   if (s.stride[2] > kMaxRowStride) return "a stride of more than 64 pixels";
-  if (ResidueTaps::of(s, 0, 0).count * ResidueTaps::of(s, 1, 0).count > kMaxRows) {
+  if (ResidueTaps::of(s, 0, 0).count * ResidueTaps::of(s, 1, 0).count > kMaxDepthwiseTaps) {
     return "more than 64 rows of taps reach an output";
   }
   return nullptr;
@@ -61,8 +61,8 @@ void run_transposed_depthwise(const TransposedDepthwisePlan& plan, const Transpo
   const int64_t lanes = plan.lanes, columns = phase_count(s, 2);
   OutputPhase widths[kMaxRowStride];
   for (int64_t w = 0; w < columns; ++w) widths[w] = OutputPhase::of(s, 2, w);
-  const float* rows[kMaxRows];
-  const float* weights[kMaxRows];
+  const float* rows[kMaxDepthwiseTaps];
+  const float* weights[kMaxDepthwiseTaps];
   TransposedLine line;
   line.rows = rows;
   line.weights = weights;
