@@ -62,7 +62,7 @@ endfunction()
 # (tools/check_names.py). OFF recompiles less after a change to one file.
 option(NEO_UNITY "Compile several sources of a folder together" ON)
 
-set(NEO_UNITY_COUNT 10)
+set(NEO_UNITY_COUNT 20)
 
 # neo_unity(<target> <count>): up to so many sources together; not those that have options of their own.
 function(neo_unity target count)

@@ -347,6 +347,8 @@ std::shared_ptr<const Binding> bind_region(const Block& block, const Region& reg
   binding->passing_bytes = place_buffers(region, std::move(passing), bytes, binding->offset);
   binding->kept_bytes = place_buffers(region, std::move(kept), bytes, binding->offset);
   binding->device_arena_bytes = place_buffers(region, std::move(of_device), bytes, binding->offset);
+  // Before the steps make tables of their sizes.
+  require_memory(binding->passing_bytes + binding->kept_bytes);
 
   places.check_order(region);
   const std::vector<bool> unchanged = before ? find_unchanged(block, *binding, *before) : std::vector<bool>(slots);

@@ -16,10 +16,11 @@ TIERS, SEEDS = 3, 24
 CASES = [{"tier": tier, "seed": seed} for seed in range(SEEDS) for tier in range(TIERS)]
 
 
-def test_one_case_in_six_is_drawn_and_every_tier_is_there():
+def test_a_share_of_the_cases_is_drawn_and_every_tier_is_there():
+    share = len(CASES) / pytest_ring.PERIOD
     for seed in range(100):
         drawn = pytest_ring.draw(CASES, str(seed))
-        assert len(CASES) / 6 <= len(drawn) <= len(CASES) / 6 + TIERS - 1
+        assert share <= len(drawn) <= share + TIERS - 1
         assert {CASES[i]["tier"] for i in drawn} == set(range(TIERS))
         assert drawn == pytest_ring.draw(CASES, str(seed))
 
@@ -28,7 +29,7 @@ def test_one_case_in_six_is_drawn_and_every_tier_is_there():
 def test_twenty_seeds_reach_nearly_all(count):
     axes = [{"name": i} for i in range(count)]
     reached = [set().union(*(pytest_ring.draw(axes, f"{run}.{k}") for k in range(20))) for run in range(200)]
-    assert sum(map(len, reached)) / (200 * count) > 0.95
+    assert sum(map(len, reached)) / (200 * count) > 0.91
 
 
 def test_values_of_several_axes_are_all_there():
@@ -43,7 +44,7 @@ def test_what_is_cheap_or_not_known_runs_whole():
     functions = {"new": CASES, "cheap": CASES, "dear": CASES, "alone": [{}], "slow": [{}]}
     slow = 0
     for seed in range(120):
-        chosen = pytest_ring.ring(functions, {"slow"}, {"cheap": 0.9, "dear": 60.0, "alone": 60.0}, str(seed))
+        chosen = pytest_ring.ring(functions, {"slow"}, {"cheap": 0.2, "dear": 60.0, "alone": 60.0}, str(seed))
         assert len(chosen["new"]) == len(chosen["cheap"]) == len(CASES)
         assert len(chosen["dear"]) < len(CASES) / 4
         assert chosen["alone"] == [0]
@@ -85,9 +86,9 @@ def test_a_run_is_sampled_by_its_record_and_repeated_by_its_seed(suite, monkeypa
     record.rename(suite / "tests" / "seconds.json")
     monkeypatch.setitem(globals(), "TOOLS", plugin)
     whole = run(suite, "--seed", "7")
-    assert "6 passed, 25 deselected" in whole
-    assert "6 of 31 tests, drawn by --seed 7; --all runs all" in whole
-    assert "6 of 31 tests, drawn by --seed 0;" in run(suite), "a folder without a commit has the seed 0"
+    assert "5 passed, 26 deselected" in whole
+    assert "5 of 31 tests, drawn by --seed 7; --all runs all" in whole
+    assert "5 of 31 tests, drawn by --seed 0;" in run(suite), "a folder without a commit has the seed 0"
     assert "31 passed" in run(suite, "tests/test_two.py"), "a file that was named runs whole"
     assert "30 passed" in run(suite, "-k", "dear")
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/budget.h"
 #include "base/check.h"
 #include "routines/cpu/index/index.h"
 #include "routines/cpu/tasks.h"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr int kMaxPadAxes = 10;
 constexpr int64_t kFewRows = 16;
+constexpr int64_t kMaxPositions = int64_t{1} << 50;  // of an axis that anything can hold
 
 enum class PadMode : uint8_t { Constant, Reflect, Edge, Wrap };
 
@@ -45,20 +47,20 @@ std::optional<std::vector<int64_t>> pads_begin(const Node& node) {
 }
 
 // One axis of the result: `before` positions of a table, `middle` neighbours from `from` on, `after` positions of the
-// table. A position of -1 is padded with the element.
+// table. A position of -1 is padded with the element, which a constant pad needs no table for.
 struct PadAxis {
   int64_t input = 1;
   int64_t before = 0;
   int64_t middle = 1;
   int64_t after = 0;
   int64_t from = 0;
-  int64_t table = 0;  // the first of its positions
+  int64_t table = -1;  // the first of its positions; -1: all are padded
 
   int64_t output() const { return before + middle + after; }
   bool is_whole() const { return before == 0 && after == 0 && from == 0 && middle == input; }
   int64_t at(const int64_t* tables, int64_t o) const {
-    if (o < before) return tables[table + o];
-    return o < before + middle ? from + o - before : tables[table + o - middle];
+    if (o >= before && o < before + middle) return from + o - before;
+    return table < 0 ? -1 : tables[table + (o < before ? o : o - middle)];
   }
 };
 
@@ -77,7 +79,7 @@ struct PadCall {
 int64_t padded_position(PadMode mode, int64_t at, int64_t count) {
   switch (mode) {
     case PadMode::Constant:
-      return -1;
+      break;
     case PadMode::Edge:
       return std::clamp<int64_t>(at, 0, count - 1);
     case PadMode::Wrap:
@@ -105,11 +107,10 @@ PadAxis pad_axis(PadMode mode, int64_t input, int64_t output, int64_t begin, std
   axis.middle = std::min(count, output - axis.before);
   axis.after = output - axis.before - axis.middle;
   axis.from = first;
+  if (mode == PadMode::Constant) return axis;
   axis.table = static_cast<int64_t>(tables.size());
-  const auto add = [&](int64_t at) {
-    const int64_t position = padded_position(mode, at, count);
-    tables.push_back(position < 0 ? -1 : first + position);
-  };
+  require_memory(std::min<int64_t>(axis.before + axis.after, kMaxPositions) * static_cast<int64_t>(sizeof(int64_t)));
+  const auto add = [&](int64_t at) { tables.push_back(first + padded_position(mode, at, count)); };
   for (int64_t o = 0; o < axis.before; ++o) add(o - axis.before);
   for (int64_t o = 0; o < axis.after; ++o) add(count + o);
   return axis;
@@ -192,7 +193,8 @@ class PadStep final : public KernelStep {
         if (at < 0) {
           fill(to, row_bytes);
         } else {
-          pad_row<width>(last, run, tables + last.table, src + (line * rows.input + at) * last.input * run, to);
+          pad_row<width>(last, run, last.table < 0 ? nullptr : tables + last.table,
+                         src + (line * rows.input + at) * last.input * run, to);
         }
       }
     }
@@ -217,13 +219,13 @@ class PadStep final : public KernelStep {
     pick<width>(run, table, last.before, from, to);
     to += last.before * run;
     std::memcpy(to, from + last.from * run, static_cast<size_t>(last.middle * run));
-    pick<width>(run, table + last.before, last.after, from, to + last.middle * run);
+    pick<width>(run, table ? table + last.before : nullptr, last.after, from, to + last.middle * run);
   }
 
-  // The elements at some positions; a padded axis has only constants or none.
+  // The elements at some positions; without positions the padding.
   template <int64_t width>
   void pick(int64_t run, const int64_t* positions, int64_t count, const std::byte* from, std::byte* to) const {
-    if (count > 0 && positions[0] < 0) return fill_elements<width>(to, run, count);
+    if (!positions) return fill_elements<width>(to, run, count);
     const int64_t bytes = width > 0 ? width : run;
     for (int64_t i = 0; i < count; ++i) {
       std::memcpy(to + i * bytes, from + positions[i] * bytes, static_cast<size_t>(bytes));
