@@ -21,7 +21,7 @@ if(sources)
   target_include_directories(neo_cpp_tests PRIVATE "${folder}")
   target_link_libraries(neo_cpp_tests PRIVATE neo_passes neo_lower neo_tune neo_saved neo_select neo_runtime GTest::gtest_main)
   neo_precompile(neo_cpp_tests tests <gtest/gtest.h>)
-  target_compile_options(neo_cpp_tests PRIVATE $<$<CONFIG:Release>:-O0>)
+  target_compile_options(neo_cpp_tests PRIVATE $<$<CONFIG:Release>:-O1>)
   neo_unity(neo_cpp_tests 10)
   neo_isa_sources(neo_cpp_tests ${isa_sources})
 
