@@ -56,7 +56,7 @@ def run(folder, *arguments):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "pytest_ring", "-p", "no:cacheprovider", "-q", *arguments],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(TOOLS)},
+        env=os.environ | {"PYTHONPATH": str(TOOLS), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,
