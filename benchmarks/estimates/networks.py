@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
-from benchmarks.models.builder import Builder
+from benchmarks.estimates.draw import Draw
 
 __all__ = ["KINDS", "draw"]
 
@@ -17,92 +15,7 @@ __all__ = ["KINDS", "draw"]
 _MOST = 3_000_000
 
 
-class _Draw:
-    """A network in the making, and the choices of its seed."""
-
-    def __init__(self, seed: int) -> None:
-        self.random = np.random.default_rng(seed)
-        self.b = Builder(seed)
-        self.inputs: list[onnx.ValueInfoProto] = []
-        self.outputs: list[str] = []
-
-    def pick(self, *values: Any) -> Any:
-        return values[int(self.random.integers(len(values)))]
-
-    def integer(self, low: int, high: int) -> int:
-        """From `low` to `high`, small ones as often as large ones."""
-        return round(float(np.exp(self.random.uniform(np.log(low), np.log(high)))))
-
-    def width(self, low: int, high: int) -> int:
-        """A number of channels, which is often a multiple of eight."""
-        n = self.integer(low, high)
-        return max(8, n // 8 * 8) if self.random.random() < 0.7 else n
-
-    def input(self, name: str, shape: Sequence[int], kind: int = TensorProto.FLOAT) -> str:
-        self.inputs.append(helper.make_tensor_value_info(name, kind, list(shape)))
-        return name
-
-    def add(self, op: str, *inputs: str, **attributes: Any) -> str:
-        return self.b.add(op, *inputs, **attributes)
-
-    def ml(self, op: str, *inputs: str, **attributes: Any) -> str:
-        return self.b.add(op, *inputs, domain="ai.onnx.ml", **attributes)
-
-    def numbers(self, count: int) -> list[float]:
-        return [float(x) for x in self.random.normal(size=count)]
-
-    def weight(self, *shape: int) -> str:
-        return self.b.weight(*shape)
-
-    def ints(self, *values: int) -> str:
-        return self.b.constant(list(values), np.int64)
-
-    def scalar(self, value: float) -> str:
-        return self.b.constant(np.float32(value))
-
-    def conv(
-        self, x: str, ic: int, oc: int, kernel: int, stride: int = 1, group: int = 1, dilation: int = 1, rank: int = 2
-    ) -> str:
-        pads = [(kernel - 1) * dilation // 2] * (2 * rank)
-        weight, bias = self.weight(oc, ic // group, *[kernel] * rank), self.weight(oc)
-        window = {"strides": [stride] * rank, "pads": pads, "group": group, "dilations": [dilation] * rank}
-        return self.add("Conv", x, weight, bias, **window)
-
-    def activation(self, x: str) -> str:
-        """One of the usual ones, as exporters write it."""
-        kind = self.pick("relu", "relu", "clip", "leaky", "sigmoid", "tanh", "silu", "swish", "gelu", "elu", "none")
-        if kind == "clip":
-            return self.add("Clip", x, self.scalar(0), self.scalar(6))
-        if kind == "silu":
-            return self.add("Mul", x, self.add("Sigmoid", x))
-        if kind == "gelu":
-            scaled = self.add("Add", self.add("Erf", self.add("Mul", x, self.scalar(2**-0.5))), self.scalar(1))
-            return self.add("Mul", self.add("Mul", x, scaled), self.scalar(0.5))
-        ops = {
-            "relu": "Relu",
-            "leaky": "LeakyRelu",
-            "sigmoid": "Sigmoid",
-            "tanh": "Tanh",
-            "swish": "HardSwish",
-            "elu": "Elu",
-        }
-        return self.add(ops[kind], x) if kind in ops else x
-
-    def dense(self, x: str, rows: int, columns: int) -> str:
-        return self.add("Add", self.add("MatMul", x, self.weight(rows, columns)), self.weight(columns))
-
-    def layer_norm(self, x: str, width: int) -> str:
-        return self.add("LayerNormalization", x, self.weight(width), self.weight(width), axis=-1)
-
-    def model(self) -> bytes:
-        outputs = [helper.make_empty_tensor_value_info(name) for name in dict.fromkeys(self.outputs)]
-        graph = helper.make_graph(self.b.nodes, "drawn", self.inputs, outputs, self.b.initializers)
-        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
-        data = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
-        return bytes(data)
-
-
-def _squeezed(d: _Draw, x: str, c: int) -> str:
+def _squeezed(d: Draw, x: str, c: int) -> str:
     """An excitation of channels by their means."""
     inner = max(4, c // d.pick(4, 8, 16))
     means = d.add("GlobalAveragePool", x) if d.pick(0, 1) else d.add("ReduceMean", x, axes=[2, 3], keepdims=1)
@@ -110,12 +23,12 @@ def _squeezed(d: _Draw, x: str, c: int) -> str:
     return d.add("Mul", x, d.add(d.pick("Sigmoid", "HardSigmoid"), gate))
 
 
-def _shuffled(d: _Draw, x: str, c: int, h: int, w: int, groups: int) -> str:
+def _shuffled(d: Draw, x: str, c: int, h: int, w: int, groups: int) -> str:
     parts = d.add("Reshape", x, d.ints(1, groups, c // groups, h, w))
     return d.add("Reshape", d.add("Transpose", parts, perm=[0, 2, 1, 3, 4]), d.ints(1, c, h, w))
 
 
-def _block(d: _Draw, x: str, c: int, h: int, w: int) -> tuple[str, int]:
+def _block(d: Draw, x: str, c: int, h: int, w: int) -> tuple[str, int]:
     """A block that keeps the image's size; the value and its channels."""
     kind = d.pick("plain", "residual", "bottleneck", "inverted", "squeeze", "shuffle", "branches", "dense", "dilated")
     if kind == "plain":
@@ -157,7 +70,7 @@ def _block(d: _Draw, x: str, c: int, h: int, w: int) -> tuple[str, int]:
     return d.activation(d.conv(x, c, c, 3, dilation=2)), c
 
 
-def _shrunk(d: _Draw, x: str, c: int, h: int, w: int) -> tuple[str, int, int, int]:
+def _shrunk(d: Draw, x: str, c: int, h: int, w: int) -> tuple[str, int, int, int]:
     kind = d.pick("conv", "max", "average", "odd")
     if kind == "conv" or min(h, w) < 6:
         oc = d.width(c, min(2 * c + 8, 768))
@@ -168,7 +81,7 @@ def _shrunk(d: _Draw, x: str, c: int, h: int, w: int) -> tuple[str, int, int, in
     return d.add(op, x, kernel_shape=[2, 2], strides=[2, 2]), c, h // 2, w // 2
 
 
-def _stem(d: _Draw, most: int = 320) -> tuple[str, int, int, int]:
+def _stem(d: Draw, most: int = 320) -> tuple[str, int, int, int]:
     c = d.pick(1, 3, 3, 3, 4)
     h, w = (d.integer(24, most) for _ in range(2))
     x = d.input("x", [1, c, h, w])
@@ -179,7 +92,7 @@ def _stem(d: _Draw, most: int = 320) -> tuple[str, int, int, int]:
     return d.activation(d.conv(x, c, oc, d.pick(3, 3, 5, 7), stride)), oc, -(-h // stride), -(-w // stride)
 
 
-def _trunk(d: _Draw, stages: int, most: int = 320) -> list[tuple[str, int, int, int]]:
+def _trunk(d: Draw, stages: int, most: int = 320) -> list[tuple[str, int, int, int]]:
     """The ends of stages, each half as large as the one before."""
     x, c, h, w = _stem(d, most)
     ends = [(x, c, h, w)]
@@ -193,7 +106,7 @@ def _trunk(d: _Draw, stages: int, most: int = 320) -> list[tuple[str, int, int, 
     return ends
 
 
-def _classifier(d: _Draw) -> None:
+def _classifier(d: Draw) -> None:
     x, c, *_ = _trunk(d, d.pick(2, 3, 4))[-1]
     kind = d.pick("average", "max", "mean")
     if kind == "mean":
@@ -205,7 +118,7 @@ def _classifier(d: _Draw) -> None:
     d.outputs = [d.add("Softmax", x, axis=-1) if d.pick(0, 1) else x]
 
 
-def _enlarged(d: _Draw, x: str, c: int, h: int, w: int, scale: int = 2) -> tuple[str, int]:
+def _enlarged(d: Draw, x: str, c: int, h: int, w: int, scale: int = 2) -> tuple[str, int]:
     kind = d.pick("nearest", "linear", "corners", "cubic", "transposed", "shuffle")
     if kind == "transposed":
         oc = d.width(4, c)
@@ -228,7 +141,7 @@ def _enlarged(d: _Draw, x: str, c: int, h: int, w: int, scale: int = 2) -> tuple
     return d.add("Resize", x, "", "", sizes, **modes[kind]), c
 
 
-def _segmenter(d: _Draw) -> None:
+def _segmenter(d: Draw) -> None:
     ends = _trunk(d, d.pick(1, 2, 3), 256)
     x, c, h, w = ends[-1]
     for skip, skipped, height, width in reversed(ends[:-1]):
@@ -256,7 +169,7 @@ def _segmenter(d: _Draw) -> None:
     d.outputs = [d.add("Sigmoid", x) if end == "sigmoid" else x]
 
 
-def _detector(d: _Draw) -> None:
+def _detector(d: Draw) -> None:
     ends = _trunk(d, d.pick(3, 4), 416)[-3:]
     anchors, classes = d.pick(1, 2, 3), d.pick(1, 20, 80)
     fields = 5 + classes
@@ -294,11 +207,11 @@ def _detector(d: _Draw) -> None:
     d.outputs = [top, d.add("Gather", boxes, d.add("Squeeze", where, d.ints(0)), axis=1)]
 
 
-def _heads(d: _Draw, x: str, heads: int, width: int, perm: Sequence[int]) -> str:
+def _heads(d: Draw, x: str, heads: int, width: int, perm: Sequence[int]) -> str:
     return d.add("Transpose", d.add("Reshape", x, d.ints(0, 0, heads, width // heads)), perm=list(perm))
 
 
-def _encoder(d: _Draw) -> None:
+def _encoder(d: Draw) -> None:
     heads = d.pick(2, 3, 4, 8)
     width, length, batch = heads * d.pick(16, 32, 48, 64), d.integer(8, 300), d.pick(1, 1, 1, 4)
     if d.pick(0, 1):
@@ -343,7 +256,7 @@ def _encoder(d: _Draw) -> None:
     d.outputs = [x]
 
 
-def _mlp(d: _Draw) -> None:
+def _mlp(d: Draw) -> None:
     rows, width = d.pick(1, 1, 7, 64, 512), d.integer(8, 1024)
     x = d.input("x", [rows, width])
     if d.pick(0, 1):
@@ -360,7 +273,7 @@ def _mlp(d: _Draw) -> None:
     d.outputs = [d.add(d.pick("Softmax", "LogSoftmax"), x, axis=-1) if d.pick(0, 1) else x]
 
 
-def _signal(d: _Draw) -> None:
+def _signal(d: Draw) -> None:
     """Convolutions of one axis, then a recurrent layer or a pool."""
     c, length = d.pick(1, 2, 13, 40, 80), d.integer(50, 8000)
     x = d.input("x", [1, c, length])
@@ -388,7 +301,7 @@ def _signal(d: _Draw) -> None:
     ]
 
 
-def _image(d: _Draw) -> None:
+def _image(d: Draw) -> None:
     """What is done to an image before and after a network, with as many pixels as cameras have."""
     h, w = d.integer(64, 1024), d.integer(64, 1024)
     c = d.pick(1, 3, 3)
@@ -429,7 +342,7 @@ def _image(d: _Draw) -> None:
     d.outputs = [x]
 
 
-def _masks(d: _Draw) -> None:
+def _masks(d: Draw) -> None:
     """Positions, masks and look-ups of integers and truth values around a table of weights."""
     batch, length, width = d.pick(1, 2, 8), d.integer(16, 2000), d.integer(4, 256)
     ids = d.input("ids", [batch, length], TensorProto.INT64)
@@ -464,7 +377,7 @@ def _masks(d: _Draw) -> None:
 class _Codes:
     """The parts of a network of 8-bit numbers, between QuantizeLinear and DequantizeLinear."""
 
-    def __init__(self, d: _Draw) -> None:
+    def __init__(self, d: Draw) -> None:
         self.d = d
         self.signed = bool(d.pick(0, 1))
         self.kind = np.int8 if self.signed else np.uint8
@@ -488,7 +401,7 @@ class _Codes:
         return self.rounded(self.d.add("Relu", y) if self.d.pick(0, 1) else y)
 
 
-def _quantized(d: _Draw) -> None:
+def _quantized(d: Draw) -> None:
     q = _Codes(d)
     c, h, w = 3, d.integer(32, 224), d.integer(32, 224)
     x = q.rounded(d.input("x", [1, c, h, w]))
@@ -519,7 +432,7 @@ def _quantized(d: _Draw) -> None:
     d.outputs = [q.rounded(d.add("Add", d.add("MatMul", x, weight), d.weight(classes)))]
 
 
-def _warped(d: _Draw) -> None:
+def _warped(d: Draw) -> None:
     """What few networks have: images sampled along a grid, responses and instances normalized, parts scattered."""
     c, h, w = d.width(3, 64), d.integer(8, 160), d.integer(8, 160)
     x = d.input("x", [1, c, h, w])
@@ -546,7 +459,7 @@ def _warped(d: _Draw) -> None:
     d.outputs = [x]
 
 
-def _table(d: _Draw) -> None:
+def _table(d: Draw) -> None:
     """Rows of numbers, as pipelines of other libraries treat them."""
     rows, features = d.pick(1, 10, 100, 1000), d.integer(4, 100)
     x = d.input("x", [rows, features])
@@ -581,7 +494,7 @@ def _table(d: _Draw) -> None:
 
 
 #: What a network of a kind is made by.
-KINDS: dict[str, Callable[[_Draw], None]] = {
+KINDS: dict[str, Callable[[Draw], None]] = {
     "classifier": _classifier,
     "segmenter": _segmenter,
     "detector": _detector,
@@ -606,6 +519,6 @@ def draw(kind: str, seed: int) -> bytes:
     seed : int
         At least 0.
     """
-    network = _Draw(seed)
+    network = Draw(seed)
     KINDS[kind](network)
     return network.model()
