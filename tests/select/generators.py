@@ -85,7 +85,7 @@ class Network:
         self.nodes = []
         self.ties = []  # (member, its absorbed choice, root, root's fused choices)
 
-    def conv(self, source, work=1.0, fuse_add=None):
+    def conv(self, source, work=1.0):
         pairs = list(itertools.product(range(1, self.layouts), repeat=2))
         picked = self.rng.permutation(len(pairs))[: self.conv_choices - 1]
         choices = [(work * 400 * (3 + self.rng.random()), (0,), 0, 9.0 * work)]
