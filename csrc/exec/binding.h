@@ -28,7 +28,7 @@ struct Binding {
   std::vector<Prepared> prepared;     // by item; empty for items that need none
   std::vector<Growth> growths;        // values of the block that grow in place
   std::vector<int64_t> append_bytes;  // by item, bytes into its last output where it writes; empty: 0 for all
-  // Of regions with device steps.
+  // The members below serve regions with device steps.
   int64_t device_arena_bytes = 0;      // offsets of slots of a device lie in an arena of its own
   int64_t device_scratch_bytes = 0;    // temporaries of the step that wants most
   std::vector<StepLaunches> launches;  // by item; of a step that counts, those of count()

@@ -75,7 +75,7 @@ class DeviceBuffer {
 struct BufferArgument {
   const DeviceBuffer* buffer = nullptr;
   int64_t offset = 0;             // bytes; a multiple of 256
-  std::optional<int64_t> texels;  // the parameter is an image of so many
+  std::optional<int64_t> texels;  // the texels of an image; none: the parameter is memory
 };
 struct NumberArgument {
   std::array<std::byte, 8> bytes{};

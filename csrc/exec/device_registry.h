@@ -14,8 +14,8 @@ struct DeviceFigures {
   double gbps = 0;       // from and to its own memory
   double launch_us = 0;  // of a kernel that does nothing
   double copy_us = 0;    // of a copy from or to the host that moves nothing
-  double copy_gbps = 0;  // beside that
-  // What kernels may use that are printed without the device at hand.
+  double copy_gbps = 0;  // of a copy from or to the host, beyond copy_us
+  // The features that kernels may use when they are printed without the device at hand.
   std::string language;  // DeviceInfo's
   bool has_subgroups = false;
   bool has_block_reads = false;

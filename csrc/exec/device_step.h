@@ -24,7 +24,7 @@ struct StepOperand {
   Place place = Place::Argument;
   int index = 0;
   int64_t bytes = 0;              // that the kernel may touch
-  std::optional<int64_t> texels;  // the parameter is an image of so many
+  std::optional<int64_t> texels;  // the texels of an image; none: the parameter is memory
 };
 using StepLaunchArgument = std::variant<StepOperand, NumberArgument>;
 

@@ -17,7 +17,7 @@ struct Growth {
   bool is_contiguous = false;     // nothing lies outside the axis: `whole` is dense whatever the room
   size_t region = 0, append = 0;  // the item that appends, or that copies the past alone to where `whole` begins
   int64_t room = 0;               // along the axis, in elements
-  // What the loop carries on: `whole`, or parts of it that a step gathers along an axis before the growing one.
+  // The carried result: `whole`, or parts of it that a step gathers along an axis before the growing one.
   int result = 0;
   int gathered_axis = -1;  // -1: nothing is gathered
   size_t gather_region = 0, gather = 0;

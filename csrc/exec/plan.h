@@ -149,7 +149,7 @@ struct Region {
   std::vector<Guard> guards;
   std::vector<int> planned;    // the arena slots it writes
   std::vector<bool> outlives;  // by planned: later regions read it, or it is a result
-  // Which of the block's arenas holds those that outlive it; a later region has the same one once nobody reads them.
+  // The block's arena of the slots that outlive the region; a later region has the same one once nobody reads them.
   int place = -1;             // -1: none does
   std::vector<int> released;  // dynamic slots that nobody reads behind it
   Dependencies dependencies;
@@ -169,7 +169,7 @@ struct Block {
 void plan_memory(Block& block);
 
 // Fills in `later` of the items of every region: products of few rows read their weights once and do little else, so
-// that they wait for the memory, which is idle beside the steps before them and gives so many GB/s.
+// that they wait for the memory, which is idle during the steps before them. `memory_gbps`: GB/s that it gives.
 void plan_prefetch(Block& block, double memory_gbps);
 
 // A compiled model: immutable, shared by all calls.
@@ -178,7 +178,7 @@ struct Plan {
   std::vector<std::string> input_names;
   std::vector<std::string> output_names;
   double estimate_us = 0;               // the selection's total
-  DeviceKind device = DeviceKind::Cpu;  // beside the CPU; Cpu: none
+  DeviceKind device = DeviceKind::Cpu;  // that it uses besides the CPU; Cpu: none
   Denormals denormals = Denormals::Flush;
 };
 

@@ -13,7 +13,7 @@ namespace neo {
 // miss the address cache page by page, whatever their size.
 class PackedSlab {
  public:
-  // For so many bytes; of few there is none.
+  // A slab of `bytes`; an empty one where they are few.
   explicit PackedSlab(int64_t bytes);
   // Memory to pack into and compare, again and again: the allocator would not find a freed blob's place for the next.
   static PackedSlab scratch(int64_t bytes);
@@ -32,11 +32,11 @@ class PackedSlab {
 class PackedStore {
  public:
   PackedStore() = default;
-  // Blobs lie one behind the other in so many bytes of the slab, those for which there is no room in memory of their
-  // own. The slab must outlive the store but not the blobs.
+  // Blobs lie one behind the other in the bytes [begin, end) of the slab; one that finds no room there has memory of
+  // its own. The slab must outlive the store but not the blobs.
   PackedStore(const PackedSlab& slab, int64_t begin, int64_t end);
   explicit PackedStore(std::vector<Tensor> saved) : blobs_(std::move(saved)), is_saved_(true) {}
-  // For steps of which only the time counts: every blob of floats is the beginning of `values`, where those are as
+  // A store for steps that are only timed: every blob of floats is the beginning of `values`, where those are as
   // many.
   static PackedStore synthetic(Tensor values);
 

@@ -69,7 +69,7 @@ class DeviceRun {
   std::unique_ptr<DeviceBuffer> scratch_;
 };
 
-// Grows a buffer to at least so many bytes; its contents are lost then. True where it did.
+// Grows a buffer to at least `bytes`; its contents are lost then. True where it did.
 bool grow(std::unique_ptr<DeviceBuffer>& buffer, int64_t bytes, Device& device);
 
 }  // namespace neo

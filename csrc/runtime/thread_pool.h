@@ -47,8 +47,8 @@ class ThreadPool {
   // Within a task, run() of any team is serial, on the member that calls it.
   std::unique_ptr<Team> lease(int threads, Oversubscribe oversubscribe = Oversubscribe::No);
 
-  // Executors of so many threads each, as lease() has them: where fewer cores are free there are fewer executors, and
-  // where not even one has its threads, one of fewer. With pinned workers an executor's are next to each other in
+  // `executors` of `threads` threads each, as lease() has them: where fewer cores are free there are fewer executors,
+  // and where not even one has its threads, one of fewer. With pinned workers an executor's are next to each other in
   // ThreadPoolOptions::cpus.
   std::unique_ptr<Executors> lease_executors(int executors, int threads,
                                              Oversubscribe oversubscribe = Oversubscribe::No);

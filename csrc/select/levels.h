@@ -47,7 +47,7 @@ class Levels {
   std::vector<int64_t> keys() const;
   // The bound of every state's cost.
   std::vector<double> ranks() const;
-  // States beside which none is known that agrees with them, costs no more and uses no more.
+  // The states for which no other one is known that agrees with them, costs no more and uses no more.
   std::vector<int> undominated() const;
   std::vector<int> trace(const std::vector<Level>& levels, int end) const;
 
