@@ -2,17 +2,14 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cfenv>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <mutex>
 #include <random>
 #include <set>
@@ -22,56 +19,16 @@
 #include "base/check.h"
 #include "base/topology.h"
 #include "runtime/thread_pool.h"
+#include "team_tasks.h"
 
 namespace neo {
 namespace {
-
-// ThreadSanitizer cannot follow threads that a child of fork starts.
-#if defined(__SANITIZE_THREAD__)
-constexpr int kThreadsInChild = 1;
-#else
-constexpr int kThreadsInChild = 3;
-#endif
-
-// AddressSanitizer's allocator does not survive a fork while another thread allocates.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kForksBetweenCalls = true;
-#else
-constexpr bool kForksBetweenCalls = false;
-#endif
 
 ThreadPoolOptions with_capacity(int capacity, int64_t spin_us = 50) {
   ThreadPoolOptions options;
   options.capacity = capacity;
   options.spin_us = spin_us;
   return options;
-}
-
-// Runs body(member) on every member of the team; each waits for all, so none is left out.
-void run_on_every_member(Team& team, const std::function<void(int)>& body) {
-  std::atomic<int> arrived{0};
-  team.parallel_for(team.size(), [&](int64_t begin, int64_t end, int member) {
-    ASSERT_EQ(end - begin, 1);
-    arrived.fetch_add(1);
-    while (arrived.load() < team.size()) std::this_thread::yield();
-    body(member);
-  });
-}
-
-// Sums 1/i by tasks of fixed extent, then over the tasks in order.
-double sum_by_tasks(Team& team, int64_t tasks) {
-  constexpr int64_t kTermsPerTask = 50;
-  std::vector<double> partial(static_cast<size_t>(tasks));
-  team.parallel_for(tasks, [&](int64_t begin, int64_t end, int) {
-    for (int64_t task = begin; task < end; ++task) {
-      double sum = 0;
-      for (int64_t i = task * kTermsPerTask; i < (task + 1) * kTermsPerTask; ++i) sum += 1.0 / (1.0 + i);
-      partial[static_cast<size_t>(task)] = sum;
-    }
-  });
-  double sum = 0;
-  for (const double term : partial) sum += term;
-  return sum;
 }
 
 int64_t process_cpu_us() {
@@ -98,19 +55,6 @@ std::vector<int> mask_of_this_thread() {
     if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
   }
   return cpus;
-}
-
-// The exit status of a child that runs body and leaves by `leave`: std::exit counts its cleanup too.
-template <class F>
-int status_of_child(F&& body, void (*leave)(int) = std::exit) {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(60);
-    leave(body() ? 0 : 1);
-  }
-  int status = -1;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  return status;
 }
 
 TEST(ThreadPool, every_task_runs_exactly_once_for_any_count_and_team) {
@@ -468,100 +412,6 @@ TEST(ThreadPool, workers_leave_signals_to_other_threads) {
 TEST(ThreadPool, impossible_options_are_refused) {
   EXPECT_THROW(ThreadPool(with_capacity(0)), Error);
   EXPECT_THROW(ThreadPool(with_capacity(1, -1)), Error);
-}
-
-TEST(ProcessThreadPool, is_one_and_fits_the_host) {
-  ThreadPool& pool = process_thread_pool();
-  EXPECT_EQ(&pool, &process_thread_pool());
-  EXPECT_EQ(pool.capacity(), host_topology().usable_cpus());
-  EXPECT_LE(pool.lease(1000)->size(), pool.capacity());
-}
-
-TEST(ProcessThreadPool, options_come_from_the_knobs) {
-  setenv("NEO_SPIN_US", "7", 1);
-  setenv("NEO_PIN", "on", 1);
-  const ThreadPoolOptions options = host_thread_pool_options();
-  EXPECT_EQ(options.spin_us, 7);
-  EXPECT_TRUE(options.pins_workers);
-  EXPECT_EQ(options.cpus, host_topology().placement());
-  unsetenv("NEO_PIN");
-  EXPECT_FALSE(host_thread_pool_options().pins_workers);
-  setenv("NEO_SPIN_US", "soon", 1);
-  EXPECT_THROW(host_thread_pool_options(), Error);
-  unsetenv("NEO_SPIN_US");
-}
-
-TEST(ProcessThreadPool, child_of_fork_has_a_fresh_pool) {
-  SerialTeam serial;
-  const double expected = sum_by_tasks(serial, 64);
-  const auto team = process_thread_pool().lease(3, Oversubscribe::Yes);
-  EXPECT_EQ(sum_by_tasks(*team, 64), expected);
-  const int status = status_of_child([&] {
-    ThreadPool& pool = process_thread_pool();
-    const bool is_fresh = pool.started_workers() == 0 && pool.leased_threads() == 0;
-    const auto own = pool.lease(kThreadsInChild, Oversubscribe::Yes);
-    std::atomic<int> members{0};
-    run_on_every_member(*own, [&](int) { members.fetch_add(1); });
-    return is_fresh && own->size() == kThreadsInChild && members == kThreadsInChild &&
-           sum_by_tasks(*own, 64) == expected;
-  });
-  EXPECT_EQ(status, 0);
-  EXPECT_EQ(sum_by_tasks(*team, 64), expected);
-}
-
-TEST(ProcessThreadPool, team_from_before_fork_still_works_in_the_child) {
-  SerialTeam serial;
-  const double expected = sum_by_tasks(serial, 64);
-  auto team = process_thread_pool().lease(3, Oversubscribe::Yes);
-  EXPECT_EQ(sum_by_tasks(*team, 64), expected);
-  const int status = status_of_child([&] {
-    const bool is_right = sum_by_tasks(*team, 64) == expected;
-    team.reset();
-    return is_right && process_thread_pool().leased_threads() == 0;
-  });
-  EXPECT_EQ(status, 0);
-}
-
-TEST(ProcessThreadPool, fork_is_safe_while_other_threads_call) {
-  SerialTeam serial;
-  const double expected = sum_by_tasks(serial, 64);
-  std::atomic<bool> ends{false};
-  std::atomic<int> wrong{0};
-  std::mutex between_calls;
-  const auto hold_calls = [&] {
-    return kForksBetweenCalls ? std::unique_lock(between_calls) : std::unique_lock<std::mutex>();
-  };
-  std::vector<std::thread> callers;
-  for (int i = 0; i < 2; ++i) {
-    callers.emplace_back([&] {
-      while (!ends) {
-        const auto held = hold_calls();
-        if (sum_by_tasks(*process_thread_pool().lease(3, Oversubscribe::Yes), 64) != expected) wrong.fetch_add(1);
-      }
-    });
-  }
-  for (int round = 0; round < 20; ++round) {
-    const auto body = [&] {
-      return sum_by_tasks(*process_thread_pool().lease(kThreadsInChild, Oversubscribe::Yes), 64) == expected;
-    };
-    // At exit, what the vanished callers held would count as leaked.
-    const auto held = hold_calls();
-    const int status = status_of_child(body, _exit);
-    EXPECT_EQ(status, 0);
-  }
-  ends = true;
-  for (std::thread& caller : callers) caller.join();
-  EXPECT_EQ(wrong.load(), 0);
-}
-
-TEST(ProcessThreadPool, exit_is_clean_while_a_team_is_held) {
-  const int status = status_of_child([] {
-    ThreadPool& pool = process_thread_pool();
-    pool.lease(kThreadsInChild, Oversubscribe::Yes);
-    static Team* const held = pool.lease(kThreadsInChild, Oversubscribe::Yes).release();
-    return sum_by_tasks(*held, 8) > 0;
-  });
-  EXPECT_EQ(status, 0);
 }
 
 // Runs phases in which every task reads what all tasks of the phase before wrote, and says whether all was there once.
