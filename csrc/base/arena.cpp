@@ -74,13 +74,6 @@ void Arena::release() noexcept {
   capacity_bytes_ = 0;
 }
 
-Span<std::byte> Arena::slice(int64_t offset_bytes, int64_t size_bytes) const {
-  NEO_ASSERT(offset_bytes >= 0 && size_bytes >= 0 && offset_bytes <= capacity_bytes_ &&
-                 size_bytes <= capacity_bytes_ - offset_bytes,
-             "for an arena. Got offset ", offset_bytes, ", size ", size_bytes, ", capacity ", capacity_bytes_);
-  return {data_ + offset_bytes, size_bytes};
-}
-
 int64_t align_bytes(int64_t bytes, int64_t alignment) {
   NEO_ASSERT(bytes >= 0 && alignment > 0 && (alignment & (alignment - 1)) == 0, "Got bytes ", bytes, ", alignment ",
              alignment);

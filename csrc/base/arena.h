@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "base/span.h"
-
 namespace neo {
 
 // One block of memory, aligned for any vector, that grows on demand and is given back as a whole.
@@ -29,9 +27,6 @@ class Arena {
 
   int64_t capacity_bytes() const { return capacity_bytes_; }
   std::byte* data() const { return data_; }
-
-  // The bytes [offset, offset + size); leaving the block is an Internal error.
-  Span<std::byte> slice(int64_t offset_bytes, int64_t size_bytes) const;
 
  private:
   std::byte* data_ = nullptr;

@@ -62,9 +62,7 @@ int64_t load_int64(DType dtype, const void* p);
 void store_double(DType dtype, void* p, double x, bool saturate = true);
 void store_int64(DType dtype, void* p, int64_t x);
 
-uint16_t to_float16(float x);
 float from_float16(uint16_t bits);
-uint16_t to_bfloat16(float x);
 inline float from_bfloat16(uint16_t bits) {
   const uint32_t wide = uint32_t{bits} << 16;
   float x;

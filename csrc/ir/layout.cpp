@@ -98,14 +98,6 @@ Dims Layout::physical_dims(const Dims& dims) const {
   return physical;
 }
 
-std::vector<Dim> Layout::physical_dims(const Shape& shape) const {
-  NEO_ASSERT(shape.rank() == rank(), "the layout ", to_string(), " of the shape ", shape.to_string());
-  std::vector<Dim> physical;
-  for (int axis : order_) physical.push_back(ceildiv(shape[axis], block_of(axis)));
-  for (const Block& b : blocks_) physical.emplace_back(b.size);
-  return physical;
-}
-
 bool Layout::has_padding(const Dims& dims) const {
   return std::any_of(blocks_.begin(), blocks_.end(),
                      [&](const Block& b) { return dims[static_cast<size_t>(b.axis)] % block_of(b.axis) != 0; });

@@ -35,7 +35,6 @@ class Layout {
   int64_t block_of(int axis) const;  // the product of the blocks of an axis, 1 where there is none
 
   Dims physical_dims(const Dims& dims) const;
-  std::vector<Dim> physical_dims(const Shape& shape) const;
   bool has_padding(const Dims& dims) const;
 
   // Letters by rank: NCHW, NCW, NCDHW for 4, 3 and 5 axes of channel layouts, else ABC...; NCHW16c, NHWC. "scalar" for

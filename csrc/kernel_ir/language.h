@@ -28,9 +28,8 @@ struct Language {
   std::string_view kernel;    // before the kernel's name
   std::string_view function;  // before a function's type
   std::string_view global;    // before a pointer's type
-  std::string_view local_pointer;
-  std::string_view local;  // before an array's type
-  std::string_view image;  // before a parameter's name; empty: as memory of vectors
+  std::string_view local;     // before an array's type
+  std::string_view image;     // before a parameter's name; empty: as memory of vectors
   std::string_view restricted;
   std::string_view barrier;
   std::string_view unrolled;  // before a loop over the lanes of a function

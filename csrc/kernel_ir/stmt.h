@@ -64,7 +64,7 @@ struct If {
   Body else_body;
 };
 struct Barrier {};  // all threads of the group; local and global memory
-enum class AtomicOp : uint8_t { Add, Min, Max, Or, Exchange };
+enum class AtomicOp : uint8_t { Add, Min, Max, Or };
 struct Atomic {
   AtomicOp op = AtomicOp::Add;
   Memory buffer;

@@ -19,23 +19,13 @@ Space::Space(std::vector<Parameter> parameters, const Constraint& allows) : para
   std::vector<size_t> at(parameters_.size());
   for (int64_t code = 0; code < grid; ++code) {
     if (!allows || allows(values)) codes_.push_back(code);
-    // Counts as positions() reads: the last parameter first.
+    // Counts as values() reads: the last parameter first.
     for (size_t i = parameters_.size(); i-- > 0;) {
       at[i] = at[i] + 1 < parameters_[i].values.size() ? at[i] + 1 : 0;
       values[i] = parameters_[i].values[at[i]];
       if (at[i] > 0) break;
     }
   }
-}
-
-std::vector<size_t> Space::positions(int64_t code) const {
-  std::vector<size_t> at(parameters_.size());
-  for (size_t i = parameters_.size(); i-- > 0;) {
-    const auto count = static_cast<int64_t>(parameters_[i].values.size());
-    at[i] = static_cast<size_t>(code % count);
-    code /= count;
-  }
-  return at;
 }
 
 std::optional<int64_t> Space::point_of(int64_t code) const {
@@ -77,11 +67,6 @@ std::optional<int64_t> Space::find(const Schedule& schedule) const {
   }
   if (used != schedule.size()) return std::nullopt;
   return point_of(code);
-}
-
-int64_t Space::sample(std::mt19937_64& random) const {
-  NEO_ASSERT(size() > 0, "the space is empty");
-  return std::uniform_int_distribution<int64_t>(0, size() - 1)(random);
 }
 
 int64_t Space::mutate(int64_t point, std::mt19937_64& random) const {

@@ -34,12 +34,10 @@ class Space {
   // The values of its parameters, in their order.
   std::vector<int64_t> values(int64_t point) const;
   std::optional<int64_t> find(const Schedule& schedule) const;
-  int64_t sample(std::mt19937_64& random) const;
   // A point that differs in one parameter; the same one where there is none.
   int64_t mutate(int64_t point, std::mt19937_64& random) const;
 
  private:
-  std::vector<size_t> positions(int64_t code) const;
   std::optional<int64_t> point_of(int64_t code) const;
 
   std::vector<Parameter> parameters_;

@@ -175,21 +175,6 @@ NEO_INLINE F32 exp2_of_steps(F32 x) {
 }
 #endif
 
-NEO_INLINE I32 load_u16_n(const uint16_t* p, int64_t n) {
-  uint16_t lanes[kLanes] = {};
-  for (int64_t i = 0; i < n; ++i) lanes[i] = p[i];
-  return load_u16(lanes);
-}
-NEO_INLINE F32 load_f16_n(const uint16_t* p, int64_t n) {
-  uint16_t lanes[kLanes] = {};
-  for (int64_t i = 0; i < n; ++i) lanes[i] = p[i];
-  return load_f16(lanes);
-}
-NEO_INLINE F32 load_bf16_n(const uint16_t* p, int64_t n) {
-  uint16_t lanes[kLanes] = {};
-  for (int64_t i = 0; i < n; ++i) lanes[i] = p[i];
-  return load_bf16(lanes);
-}
 NEO_INLINE void store_u8_n(uint8_t* p, I32 x, int64_t n) {
   uint8_t lanes[kLanes];
   store_u8(lanes, x);

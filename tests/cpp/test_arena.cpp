@@ -98,14 +98,8 @@ TEST(Arena, overflow_of_a_size_is_a_memory_error) {
   EXPECT_EQ(align_bytes(65, 16), 80);
 }
 
-TEST(Arena, slice_outside_the_block_is_a_bug) {
+TEST(Arena, a_negative_size_is_a_bug) {
   Arena arena;
-  arena.reserve(128);
-  EXPECT_EQ(arena.slice(64, 64).data, arena.data() + 64);
-  EXPECT_EQ(arena.slice(128, 0).size, 0);
-  EXPECT_EQ(arena_error_kind([&] { arena.slice(64, 65); }), ErrorKind::Internal);
-  EXPECT_EQ(arena_error_kind([&] { arena.slice(-1, 1); }), ErrorKind::Internal);
-  EXPECT_EQ(arena_error_kind([&] { arena.slice(1, Arena::kNoLimit); }), ErrorKind::Internal);
   EXPECT_EQ(arena_error_kind([&] { arena.reserve(-1); }), ErrorKind::Internal);
 }
 

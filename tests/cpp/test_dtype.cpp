@@ -114,22 +114,15 @@ TEST(DType, FourBitFloatsSaturate) {
 
 TEST(DType, HalfConversionsAgreeWithTheGeneralOnes) {
   for (uint32_t i = 0; i < 1u << 16; ++i) {
-    for (uint32_t low : {0u, 1u, 0x7FFFu, 0x8000u, 0x8001u, 0xFFFFu}) {
-      const auto x = std::bit_cast<float>(i << 16 | low);
-      if (std::isnan(x)) continue;
-      ASSERT_EQ(to_float16(x), store_code(DType::Float16, x)) << x;
-      ASSERT_EQ(to_bfloat16(x), store_code(DType::BFloat16, x)) << x;
-    }
     const float half = from_float16(static_cast<uint16_t>(i));
     ASSERT_EQ(std::isnan(half), (i & 0x7FFF) > 0x7C00);
     if (!std::isnan(half)) {
-      ASSERT_EQ(to_float16(half), i);
+      ASSERT_EQ(store_code(DType::Float16, half), i);
     }
   }
-  EXPECT_EQ(to_float16(65519.0f), 0x7BFF);
-  EXPECT_EQ(to_float16(65520.0f), 0x7C00);
-  EXPECT_TRUE(std::isnan(from_float16(to_float16(std::nanf("")))));
-  EXPECT_TRUE(std::isnan(from_bfloat16(to_bfloat16(std::nanf("")))));
+  EXPECT_EQ(store_code(DType::Float16, 65519.0), 0x7BFF);
+  EXPECT_EQ(store_code(DType::Float16, 65520.0), 0x7C00);
+  EXPECT_TRUE(std::isnan(from_bfloat16(0x7FC0)));
 }
 
 TEST(DType, IntegersWrapAndClip) {

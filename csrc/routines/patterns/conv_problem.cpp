@@ -70,10 +70,6 @@ bool ConvGeometry::is_pointwise() const {
   return is_sampling_pointwise() && all_are(window.strides, 1);
 }
 
-bool ConvGeometry::has_sized_pads() const {
-  return transposed ? pads_from_output : window.auto_pad == AutoPad::SameUpper || window.auto_pad == AutoPad::SameLower;
-}
-
 Dims ConvGeometry::output(const Dims& x) const {
   NEO_ASSERT(!transposed);
   Dims y = x;

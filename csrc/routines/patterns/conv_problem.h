@@ -28,8 +28,6 @@ struct ConvGeometry {
   int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
   // The padding before the start of spatial axis `axis` of the tensor.
   int64_t pad_begin(int axis, int64_t input, int64_t output) const;
-  // The padding depends on the sizes.
-  bool has_sized_pads() const;
 
   Dims output(const Dims& x) const;                     // not transposed
   Dims results(Dims y) const;                           // that become the output

@@ -28,14 +28,6 @@ struct RecurrentPacking {
   int64_t groups = 1;
 };
 
-// Weights as ONNX has them.
-struct RecurrentSources {
-  const float* w = nullptr;
-  const float* r = nullptr;
-  const float* b = nullptr;          // or null
-  const float* peepholes = nullptr;  // or null
-};
-
 // Weights as the kernels read them; the parts of directions follow each other.
 struct RecurrentWeights {
   float* projection = nullptr;      // for projection_plan(), part by part

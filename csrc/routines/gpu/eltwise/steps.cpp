@@ -91,10 +91,6 @@ DType memory_dtype(EltwiseType type) {
   }
 }
 
-DType memory_dtype(DType dtype) {
-  return dtype == DType::Bool ? DType::UInt8 : dtype;
-}
-
 Expr apply_step(Builder& builder, const EltwiseStep& s, const Expr& a, const Expr& b, const Expr& c) {
   const auto n = [&](double value) { return number(value, a); };
   const Expr p = n(s.p), q = n(s.q), zero = n(0), one = n(1);

@@ -22,6 +22,5 @@ kernel::Expr call(kernel::Op function, const kernel::Expr& x);
 
 // As memory holds an element of this type.
 DType memory_dtype(EltwiseType type);
-DType memory_dtype(DType dtype);
 
 }  // namespace neo::gpu

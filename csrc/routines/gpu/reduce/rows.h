@@ -15,7 +15,6 @@ struct RowForm {
   bool is_last = true;  // inner is 1 for every size
   DType dtype = DType::Float32;
   bool is_reduced = false;  // the first output has no `along`
-  int rows_inputs = 1;      // inputs of the form [outer, along, inner], the first operands
 };
 
 struct RowSchedule {

@@ -1,6 +1,5 @@
 #include "runtime/devices/null/null_device.h"
 
-#include <atomic>
 #include <cstring>
 #include <mutex>
 
@@ -11,7 +10,6 @@ namespace {
 
 struct Log {
   std::mutex mutex;
-  std::atomic<int64_t> bytes{0};
   std::vector<std::string> sources;
   std::vector<std::string> lines;
 
@@ -23,12 +21,10 @@ struct Log {
 
 class NullBuffer final : public DeviceBuffer {
  public:
-  NullBuffer(std::shared_ptr<Log> log, int64_t bytes) : log_(std::move(log)), bytes_(bytes) { log_->bytes += bytes; }
-  ~NullBuffer() override { log_->bytes -= bytes_; }
+  explicit NullBuffer(int64_t bytes) : bytes_(bytes) {}
   int64_t bytes() const override { return bytes_; }
 
  private:
-  std::shared_ptr<Log> log_;
   int64_t bytes_;
 };
 
@@ -93,7 +89,7 @@ class RecordingDevice final : public NullDevice {
     NEO_CHECK(bytes >= 1 && bytes <= info_.largest_buffer_bytes, Memory, "null",
               "a buffer must fit in the device's memory. Got ", bytes, " bytes, expected 1 ... ",
               info_.largest_buffer_bytes);
-    return std::make_unique<NullBuffer>(log_, bytes);
+    return std::make_unique<NullBuffer>(bytes);
   }
   std::unique_ptr<DeviceBuffer> adopt(std::span<std::byte> memory) override {
     return allocate(static_cast<int64_t>(memory.size()));
@@ -105,7 +101,6 @@ class RecordingDevice final : public NullDevice {
   }
   std::unique_ptr<DeviceQueue> make_queue(bool) override { return std::make_unique<NullQueue>(log_); }
 
-  int64_t allocated_bytes() const override { return log_->bytes; }
   std::vector<std::string> sources() const override {
     const std::lock_guard lock(log_->mutex);
     return log_->sources;
