@@ -24,7 +24,7 @@ from benchmarks import environment, pictures, results
 from benchmarks.limits import Limits, measure_limits
 from benchmarks.peers import ENGINES, OURS
 from benchmarks.results import Cell, Row, Table
-from benchmarks.suites import SUITES, Entry, find_entries
+from benchmarks.suites import SUITES, WITHOUT_LIMIT, Entry, find_entries
 from benchmarks.work import count_work
 
 
@@ -173,7 +173,7 @@ def main() -> None:
     with Progress(*columns, console=console) as progress:
         bar = progress.add_task("limits", total=len(arguments.entries) * len(arguments.threads))
         for threads in arguments.threads:
-            limits = measure_limits(threads)
+            limits = None if arguments.suite in WITHOUT_LIMIT else measure_limits(threads)
             table = Table(
                 arguments.suite,
                 threads,

@@ -16,6 +16,7 @@ from benchmarks.models import (
     decoders,
     encoders,
     networks,
+    quantized,
     small_networks,
     tables,
     training,
@@ -110,6 +111,24 @@ def _decoders() -> list[Entry]:
     return [made(name, make, random_feeds) for name, make in decoders.DECODERS.items()]
 
 
+def _quantized() -> list[Entry]:
+    large = {name: case for name, case in quantized.QUANTIZED.items() if name not in quantized.SMALL}
+    return [made(f"{name}-codes", case.model, random_feeds) for name, case in large.items()]
+
+
+def _quantized_networks() -> list[Entry]:
+    def entry(network: networks.Network) -> Entry:
+        def prepare(cache: Path) -> tuple[Path, Feeds]:
+            path = networks.export(network.name, cache)
+            source = quantized.Network(lambda: onnx.load(path), network.shape)
+            way = quantized.Static(per_channel=True)
+            return made(f"{network.name}-qdq", lambda: way(source), lambda _: source.feeds(7)).prepare(cache)
+
+        return Entry(network.name, prepare)
+
+    return [entry(network) for network in networks.NETWORKS.values() if not network.recurrent]
+
+
 def _small() -> list[Entry]:
     def entry(kind: str, seed: int) -> Entry:
         sample = functools.cache(lambda: small_networks.make(kind, seed))
@@ -150,6 +169,11 @@ SUITES: dict[str, tuple[str, Callable[[], list[Entry]]]] = {
     "zoo": ("Real float models of the shared models folder", _zoo),
     "encoders": ("Transformers as exporters write them, a decoder's step, a Conformer, random weights", _encoders),
     "decoders": ("Generators, decoders, vocoders: networks of transposed convolutions, random weights", _decoders),
+    "quantized": ("Quantized networks: convolutions, encoders, products, by codes of 4 and 8 bits", _quantized),
+    "quantized-networks": (
+        "Convolutional networks quantized by ONNX Runtime's tool: 8 bits, weights by channel, QDQ",
+        _quantized_networks,
+    ),
     "small": ("Small networks of ten kinds that image zoos lack, random weights", _small),
     "forests": ("Ensembles of trees, 1, 10 and 1,000 rows", _forests),
     "branches": ("Graphs whose steps may run beside each other, random weights", _branches),
@@ -159,6 +183,9 @@ SUITES: dict[str, tuple[str, Callable[[], list[Entry]]]] = {
         lambda: [entry for entry in _zoo() if entry.name in ("kws-dscnn", "micro-kws", "resnet8")],
     ),
 }
+
+#: Suites whose products are integers: float32's peak does not bound them.
+WITHOUT_LIMIT = frozenset({"quantized", "quantized-networks"})
 
 
 def find_entries(suite: str, names: list[str] | None) -> list[Entry]:

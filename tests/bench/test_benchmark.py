@@ -6,8 +6,9 @@ import numpy as np
 import onnx
 import pytest
 from neo.bench import ENGINES, Benchmark, Engine, Job, measure
+from neo.bench.benchmark import difference
 from neo.bench.worker import VARIANTS, vary
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 ADAPTER = """
 import numpy as np
@@ -79,6 +80,46 @@ def test_an_engine_that_computes_something_else_is_out(job, echo):
     assert found["echo"].error == "outputs differ from neo's: off by 1"
     assert found["echo"].median_ms is None
     assert found["neo"].median_ms is not None
+
+
+@pytest.mark.parametrize(
+    ("outer", "near", "far", "worst"),
+    [
+        # The output is a function of codes: 10 % of root mean square.
+        ("Relu", 1.05, 1.2, 0.2),
+        # It is codes: one is 1.0, and 4 becomes 4.8, then 6.
+        ("DequantizeLinear", 1.2, 1.5, 0.2236),
+    ],
+)
+def test_a_model_with_codes_may_differ_by_codes(job, echo, outer, near, far, worst):
+    inner = ["r", "c", "y"] if outer == "DequantizeLinear" else ["x", "c", "d"]
+    nodes = [
+        helper.make_node("QuantizeLinear", [inner[0], "s"], [inner[1]]),
+        helper.make_node("DequantizeLinear", [inner[1], "s"], [inner[2]]),
+    ]
+    relu = helper.make_node("Relu", ["x"], ["r"]) if inner[0] == "r" else helper.make_node("Relu", ["d"], ["y"])
+    graph = helper.make_graph(
+        [relu, *nodes] if inner[0] == "r" else [*nodes, relu],
+        "graph",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])],
+        [numpy_helper.from_array(np.array(1.0, np.float32), "s")],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), job.path)
+    found = measure({"neo": ENGINES["neo"], "near": echo(near), "far": echo(far)}, job, reference="neo")
+    assert found["near"].error is None
+    assert found["far"].difference == pytest.approx(worst, rel=1e-3)
+    assert found["far"].error == f"outputs differ from neo's: off by {worst:.2g}"
+
+
+def test_codes_are_compared_by_their_root_mean_square():
+    expected = [np.array([3, 0, 4, 0], np.float32)]
+    assert difference([expected[0] + [0, 0, 0, 1]], expected) == pytest.approx(0.25)
+    assert difference([expected[0] + [0, 0, 0, 1]], expected, steps=[0.0]) == pytest.approx(0.2)
+    assert difference([expected[0] + [0, 0, 0, 1]], expected, steps=[1.0]) == 0
+    codes = [expected[0].astype(np.uint8)]
+    assert difference([codes[0] + np.uint8(3)], codes) == 0
+    assert difference([codes[0] + np.uint8(3)], codes, steps=[1.0]) == pytest.approx(0.8, rel=1e-3)
 
 
 def test_an_engine_that_answers_from_memory_is_out(job, tmp_path):
