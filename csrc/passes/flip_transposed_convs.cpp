@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
+#include "base/int_math.h"
 #include "ops/window.h"
 #include "passes/pattern.h"
+#include "passes/quantization.h"
 
 namespace neo {
 namespace {
@@ -20,7 +23,8 @@ std::optional<Trimmed> trimmed(const Node& node, const Window& window, int axis,
   const auto i = static_cast<size_t>(axis);
   const bool has_shape = !node.ints_attr("output_shape").empty();
   if (!has_shape && !is_same(window)) return Trimmed{window.pads[i], window.pads[i + window.strides.size()]};
-  const Dim total = node.inputs[0]->shape()[axis + 2] + Dim(extra + reach) - node.outputs[0]->shape()[axis + 2];
+  const Dim steps = (node.inputs[0]->shape()[axis + 2] - Dim(1)) * Dim(window.strides[i]);
+  const Dim total = steps + Dim(1 + extra + reach) - node.outputs[0]->shape()[axis + 2];
   if (!total.is_constant()) return std::nullopt;
   const int64_t all = total.value(), half = all >= 0 ? all / 2 : -((1 - all) / 2);
   const int64_t begin = window.auto_pad == AutoPad::SameUpper ? half : all - half;
@@ -75,10 +79,195 @@ bool is_of_one_pixel(const Node& node) {
   return true;
 }
 
+// How the results of one axis of a transposed convolution, `cut` before the first one of which are left out, fall into
+// as many phases as the stride: result s * u + r of phase r sums taps of the input from u + first on.
+struct Phases {
+  int64_t cut = 0;
+  int64_t first = 0;
+  std::vector<std::vector<int64_t>> taps;        // by phase and place of the convolution's kernel; -1: none
+  int64_t pad_begin = 0, pad_end = 0, rest = 0;  // of the convolution; results behind the last one
+
+  int64_t kernel() const { return std::ssize(taps.front()); }
+
+  static Phases of(int64_t kernel, int64_t stride, const Trimmed& off, int64_t extra) {
+    // Cut where that leaves a kernel of fewer taps.
+    const Phases whole(kernel, stride, off, extra, 0), moved(kernel, stride, off, extra, off.begin % stride);
+    return whole.kernel() <= moved.kernel() ? whole : moved;
+  }
+
+ private:
+  Phases(int64_t kernel, int64_t stride, const Trimmed& off, int64_t extra, int64_t cut_begin) : cut(cut_begin) {
+    const int64_t begin = off.begin - cut;
+    int64_t last = begin / stride;
+    first = last;
+    const auto each_tap = [&](const auto& take) {
+      for (int64_t r = 0; r < stride; ++r) {
+        for (int64_t k = (r + begin) % stride; k < kernel; k += stride) take(r, k, (r + begin - k) / stride);
+      }
+    };
+    each_tap([&](int64_t, int64_t, int64_t at) {
+      first = std::min(first, at);
+      last = std::max(last, at);
+    });
+    taps.assign(static_cast<size_t>(stride), std::vector<int64_t>(static_cast<size_t>(last - first + 1), -1));
+    each_tap(
+        [&](int64_t r, int64_t k, int64_t at) { taps[static_cast<size_t>(r)][static_cast<size_t>(at - first)] = k; });
+    // Beyond stride results for each element of the input.
+    const int64_t more = kernel - stride - off.begin - off.end + extra + cut;
+    const int64_t steps = more >= 0 ? ceil_div(more, stride) : -(-more / stride);
+    rest = steps * stride - more;
+    pad_begin = -first;
+    pad_end = steps + last;
+  }
+};
+
+// Channels of the weights times phases, rows before columns.
+Tensor by_phase(const Tensor& of_channel, int64_t groups, int64_t phases) {
+  const int64_t count = of_channel.size() * groups;
+  Tensor out(of_channel.dtype(), {count * phases});
+  const auto item = static_cast<size_t>(item_bytes(of_channel.dtype()));
+  for (int64_t i = 0; i < count * phases; ++i)
+    std::memcpy(
+        static_cast<std::byte*>(out.data()) + static_cast<size_t>(i) * item,
+        static_cast<const std::byte*>(of_channel.data()) + static_cast<size_t>(i / phases % of_channel.size()) * item,
+        item);
+  return out;
+}
+
+// I O/g H W as codes to (O * phases) I/g H' W'; `zero` has one code for each of the O/g or for all.
+Tensor phase_weights(const Tensor& weight, const Tensor* zero, int64_t groups, const Phases& rows,
+                     const Phases& columns) {
+  const Dims& dims = weight.dims();
+  const int64_t ic = dims[0] / groups, oc = dims[1];
+  const int64_t phases = std::ssize(rows.taps) * std::ssize(columns.taps);
+  Tensor out(weight.dtype(), {oc * groups * phases, ic, rows.kernel(), columns.kernel()});
+  const auto* from = static_cast<const uint8_t*>(weight.data());
+  const auto* zeros = zero ? static_cast<const uint8_t*>(zero->data()) : nullptr;
+  auto* to = static_cast<uint8_t*>(out.data());
+  for (int64_t channel = 0; channel < oc * groups; ++channel) {
+    const int64_t o = channel % oc, group = channel / oc;
+    const uint8_t nothing = zeros ? zeros[zero->size() == 1 ? 0 : o] : 0;
+    for (const std::vector<int64_t>& row_taps : rows.taps) {
+      for (const std::vector<int64_t>& column_taps : columns.taps) {
+        for (int64_t i = 0; i < ic; ++i) {
+          const uint8_t* filter = from + ((group * ic + i) * oc + o) * dims[2] * dims[3];
+          for (const int64_t row : row_taps) {
+            for (const int64_t column : column_taps)
+              *to++ = row < 0 || column < 0 ? nothing : filter[row * dims[3] + column];
+          }
+        }
+      }
+    }
+  }
+  return out;
+}
+
+// The constant codes behind a DequantizeLinear by scales of none or of the output channels of a transposed convolution.
+const Node* weight_codes(const Value* weight) {
+  const Node* source = made_by(weight, "DequantizeLinear");
+  if (!source || !source->inputs[0]->constant || !is_byte(source->inputs[0]->dtype())) return nullptr;
+  const Tensor& codes = *source->inputs[0]->constant;
+  const Value* scale = source->inputs[1];
+  const Value* zero = source->input(2);
+  if (codes.rank() != 4 || !scale->constant || (zero && !zero->constant) || source->int_attr("block_size", 0) != 0 ||
+      (zero && zero->constant->size() != scale->constant->size()))
+    return nullptr;
+  const bool by_channel = scale->constant->size() == codes.dims()[1] && source->int_attr("axis", 1) == 1;
+  return scale->constant->size() == 1 || by_channel ? source : nullptr;
+}
+
+// What is computed of each element between the convolution and the rounding of its results; null where there is no
+// rounding to bytes.
+const Node* rounding_behind(const Rewriter& rewriter, const Node& node, std::vector<Node*>& between) {
+  const Node* last = &node;
+  while (Node* reader = rewriter.only_reader(last->outputs.front())) {
+    const bool is_first = reader->inputs[0] == last->outputs.front();
+    if (reader->op == "QuantizeLinear" && is_first)
+      return read_grid(reader->outputs.front()->dtype(), reader->inputs[1], reader->input(2)) ? reader : nullptr;
+    if (!is_first || !(bounds_of(*reader) || reader->op == "LeakyRelu")) return nullptr;
+    between.push_back(reader);
+    last = reader;
+  }
+  return nullptr;
+}
+
+bool convolve_phases(Rewriter& rewriter, Node& node) {
+  const Node* source = made_by(node.inputs[0], "DequantizeLinear");
+  const Node* codes = weight_codes(node.inputs[1]);
+  if (!source || !codes || !read_grid(source->inputs[0]->dtype(), source->inputs[1], source->input(2))) return false;
+  const Value* bias = node.input(2);
+  if (bias && (!bias->constant || bias->dtype() != DType::Float32)) return false;
+  std::vector<Node*> between;
+  const Node* rounding = rounding_behind(rewriter, node, between);
+  const Tensor& weight = *codes->inputs[0]->constant;
+  const Window window = read_window(node, 2);
+  const int64_t groups = node.int_attr("group", 1), stride = window.strides[0];
+  if (!rounding || weight.size() == 0 || weight.dims()[0] % groups != 0 || window.strides[1] != stride ||
+      window.dilations != std::vector<int64_t>{1, 1})
+    return false;
+  const std::vector<int64_t> extra = node.ints_attr("output_padding", {0, 0});
+  std::vector<Phases> axes;
+  for (int axis = 0; axis < 2; ++axis) {
+    const auto i = static_cast<size_t>(axis);
+    const auto off = trimmed(node, window, axis, extra[i], weight.dims()[i + 2] - 1);
+    if (!off || off->begin < 0) return false;
+    axes.push_back(Phases::of(weight.dims()[i + 2], stride, *off, extra[i]));
+    if (axes[i].pad_begin < 0 || axes[i].pad_end < 0) return false;
+  }
+  const Phases &rows = axes[0], &columns = axes[1];
+  // Products by codes take a fraction of the time of others.
+  constexpr int64_t kFaster = 4;
+  const int64_t phases = stride * stride;
+  if (phases * rows.kernel() * columns.kernel() > kFaster * weight.dims()[2] * weight.dims()[3]) return false;
+
+  const Value* zero = codes->input(2);
+  const auto constant = [&](const Value* like, Tensor tensor) {
+    return rewriter.add_constant(like->name, std::move(tensor));
+  };
+  const auto spread = [&](const Value* v) {
+    const Tensor& tensor = *v->constant;
+    return constant(v, tensor.size() == 1 ? tensor.reshaped({}) : by_phase(tensor, groups, phases));
+  };
+  std::vector<Value*> operands{
+      constant(codes->inputs[0], phase_weights(weight, zero ? &*zero->constant : nullptr, groups, rows, columns)),
+      spread(codes->inputs[1])};
+  if (zero) operands.push_back(spread(zero));
+  std::vector<Value*> inputs{node.inputs[0],
+                             rewriter.insert(&node, "DequantizeLinear", operands, {{"axis", int64_t{0}}})};
+  if (bias) inputs.push_back(constant(bias, by_phase(*bias->constant, 1, phases)));
+  Attrs attrs = {{"group", groups},
+                 {"pads", std::vector<int64_t>{rows.pad_begin, columns.pad_begin, rows.pad_end, columns.pad_end}}};
+  for (const char* bound : {"clamp_min", "clamp_max"}) {
+    if (const auto it = node.attrs.find(bound); it != node.attrs.end()) attrs.insert(*it);
+  }
+  Value* y = rewriter.insert(&node, "Conv", inputs, std::move(attrs));
+  y->producer->name = node.name;
+  for (const Node* step : between) {
+    std::vector<Value*> read = step->inputs;
+    read[0] = y;
+    y = rewriter.insert(&node, step->op, read, step->attrs);
+  }
+  std::vector<Value*> read = rounding->inputs;
+  read[0] = y;
+  y = rewriter.insert(&node, "QuantizeLinear", read, rounding->attrs);
+  if (stride > 1)
+    y = rewriter.insert(&node, "DepthToSpace", {y}, {{"blocksize", stride}, {"mode", std::string("CRD")}});
+  if (rows.cut + columns.cut + rows.rest + columns.rest > 0) {
+    constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
+    const auto end = [&](const Phases& axis) { return axis.rest > 0 ? -axis.rest : kEnd; };
+    y = rewriter.insert(&node, "Slice",
+                        {y, rewriter.add_ints("starts", {rows.cut, columns.cut}),
+                         rewriter.add_ints("ends", {end(rows), end(columns)}), rewriter.add_ints("axes", {2, 3})});
+  }
+  rewriter.replace(rounding->outputs.front(), y);
+  return true;
+}
+
 bool flip_in_body(Graph& graph, const PassContext& context) {
   Rewriter rewriter(graph, context);
   for (Node* node : rewriter.nodes()) {
     if (node->op != "ConvTranspose") continue;
+    if (rewriter.is_retired(node) || convolve_phases(rewriter, *node)) continue;
     const Value* weight = node->inputs[1];
     if (!weight->constant || !node->inputs[0]->shape().has_rank() || is_of_one_pixel(*node)) continue;
     const Dims& dims = weight->constant->dims();
@@ -102,7 +291,8 @@ bool flip_in_body(Graph& graph, const PassContext& context) {
 
 }  // namespace
 
-// A transposed convolution of stride one is a convolution with its weights turned round.
+// A transposed convolution of stride one is a convolution with its weights turned round. One of codes that is rounded
+// to codes is a convolution with channels for each phase of the stride, whose codes are then put into their places.
 bool flip_transposed_convs(Graph& graph, const PassContext& context) {
   return for_each_body(graph, [&](Graph& g) { return flip_in_body(g, context); });
 }

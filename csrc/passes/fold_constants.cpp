@@ -30,7 +30,7 @@ bool is_of_codes(const Node& node, const Graph::Users& users) {
   if (readers == users.end()) return false;
   return std::any_of(readers->second.begin(), readers->second.end(), [](const auto& read) {
     const std::string& op = read.first->op;
-    return read.second == 1 && (op == "Conv" || op == "MatMul" || op == "Gemm");
+    return read.second == 1 && (op == "Conv" || op == "ConvTranspose" || op == "MatMul" || op == "Gemm");
   });
 }
 

@@ -19,8 +19,8 @@ POOL = "cpu:int8/pool_nchwc"
 CASES = 30
 
 
-def conv_case(seed: int, depthwise: bool = False, residual: str = "") -> Codes:
-    """A convolution; with a residual the sums may be rounded before it is added."""
+def conv_case(seed: int, depthwise: bool = False, residual: str = "", narrow: bool = False) -> Codes:
+    """A convolution, `narrow`: of groups of a few channels; with a residual the sums may be rounded before it is added."""
     case = Codes(seed)
     random = case.random
     rank = pick(random, [1, 2, 2, 2] if depthwise else [1, 2, 2, 3])
@@ -29,6 +29,9 @@ def conv_case(seed: int, depthwise: bool = False, residual: str = "") -> Codes:
     if depthwise:
         groups = out = int(random.integers(2, 40))
         per_group = 1
+    if narrow:
+        groups, per_group = 16 * int(random.integers(1, 3)), int(random.integers(2, 6))
+        out = groups * int(random.integers(1, 6))
     kernel = [int(random.integers(1, 5)) for _ in range(rank)]
     stride = [int(random.integers(1, 4)) for _ in range(rank)]
     dilation = [int(random.integers(1, 3)) for _ in range(rank)]
@@ -116,6 +119,13 @@ def conv_case(seed: int, depthwise: bool = False, residual: str = "") -> Codes:
 @pytest.mark.parametrize("seed", range(CASES))
 def test_convolution(seed: int, routine: str, tier: str) -> None:
     conv_case(seed).check(tier, {"q": routine})
+
+
+@by_tier
+@pytest.mark.parametrize("routine", [BLOCKED, PLANES])
+@pytest.mark.parametrize("seed", range(CASES // 2))
+def test_groups_of_few_channels(seed: int, routine: str, tier: str) -> None:
+    conv_case(seed, narrow=True).check(tier, {"q": routine})
 
 
 @by_tier

@@ -1,6 +1,7 @@
 #include "routines/cpu/int8/dot_conv.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/check.h"
 #include "base/int_math.h"
@@ -132,7 +133,17 @@ DotPanel dot_panel(const DotPlan& plan, int64_t panel) {
   return {range.begin, range.end};
 }
 
-const char* reject_dot(const DotShape& s, DotFill::Form form, int64_t lanes) {
+DotShape join_groups(const DotShape& shape, DotFill::Form form, int64_t lanes) {
+  const auto vectors = [&](int64_t channels) { return lanes / std::gcd(lanes, channels); };
+  int64_t joined = vectors(shape.group_oc());
+  if (form == DotFill::Form::Blocks) joined = std::max(joined, vectors(shape.group_ic()));
+  DotShape s = shape;
+  if (s.groups % joined == 0) s.groups /= joined;
+  return s;
+}
+
+const char* reject_dot(const DotShape& shape, DotFill::Form form, int64_t lanes) {
+  const DotShape s = join_groups(shape, form, lanes);
   if (s.all_taps() > kMaxDotTaps) return "the kernel has more than 256 taps";
   if (s.groups > 1) {
     if (s.group_oc() % lanes != 0) return "output channels per group must be a multiple of the vector width";
@@ -144,7 +155,7 @@ const char* reject_dot(const DotShape& s, DotFill::Form form, int64_t lanes) {
 DotPlan plan_dot(const DotShape& shape, const DotSchedule& schedule, const DotKernels& kernels, DotFill::Form form,
                  bool may_read) {
   DotPlan plan;
-  plan.shape = shape;
+  plan.shape = join_groups(shape, form, kernels.lanes);
   plan.schedule = schedule;
   plan.lanes = kernels.lanes;
   plan.codes = kernels.codes;

@@ -72,6 +72,9 @@ struct DotOperands {
 
 constexpr int64_t kMaxDotTaps = 256;
 
+// As few groups of the shape's as fill vectors together, as one of their channels with zeros between them.
+DotShape join_groups(const DotShape& shape, DotFill::Form form, int64_t lanes);
+
 // Null where the kernels take the shape; else why not.
 const char* reject_dot(const DotShape& shape, DotFill::Form form, int64_t lanes);
 

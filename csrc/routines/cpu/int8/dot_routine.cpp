@@ -94,9 +94,12 @@ class DotStep final : public KernelStep {
       auto* words = reinterpret_cast<int32_t*>(to);
       problem_.pack_columns({words, plan.channels(), codes == kByteCodes});
       const Int8Weights weights(p);
-      const int64_t taps = plan.shape.all_taps();
+      const DotShape own = problem_.constant_shape();
+      const int64_t taps = own.all_taps(), joined = own.groups / plan.shape.groups;
       const auto weight = [&](int64_t c, int64_t ic, int64_t tap) {
-        return weights.at(c, ic * taps + tap) - (schedule_.row_sums ? weights.shift(c) : 0);
+        const bool is_own = ic / own.group_ic() == c / own.group_oc() % joined;
+        const int32_t w = is_own ? weights.at(c, ic % own.group_ic() * taps + tap) : 0;
+        return w - (schedule_.row_sums ? weights.shift(c) : 0);
       };
       pack_dot_weight(plan, weight, words + PackedColumns::kArrays * plan.channels());
     });
@@ -254,8 +257,9 @@ class DotRoutine final : public RoutineOf<DotRoutine<form>> {
   static std::vector<Schedule> schedules(const Int8Problem& problem, const Target& target) {
     const int64_t lanes = target.lanes();
     std::vector<Schedule> all;
+    const int64_t channels = join_groups(problem.constant_shape(), form, lanes).group_oc();
     for (int64_t vectors : {4, 2, 3, 1}) {
-      if (vectors > ceil_div(problem.constant_shape().group_oc(), lanes)) continue;
+      if (vectors > ceil_div(channels, lanes)) continue;
       const Schedule words{{"codes", has_dot_bytes(target) ? kByteCodes : kWordCodes}, {"oc_bn", vectors * lanes}};
       if (!has_dot_bytes(target)) {
         all.push_back(words);

@@ -14,10 +14,16 @@ bool is_short_row(double bytes) {
   return bytes == 4 || bytes == 8 || bytes == 12 || bytes == 16 || (bytes > 16 && bytes <= 64);
 }
 
+// Planes that copy_plane() transposes by vectors.
+bool is_transposed(int64_t width, double columns, double rows) {
+  constexpr double kFewNarrow = 16;
+  return width == 4 || (width < 4 && columns >= kFewNarrow && rows >= kFewNarrow);
+}
+
 // The load of a copy's parts: whole rows, of which short ones are moves and not calls, vectors of transposed planes,
 // elements one by one. A plane begins anew.
 StepLoad copy_load(const Candidate& c, const Workload& workload, const Target& target) {
-  constexpr double kElementCycles = 1.3, kRepeatedCycles = 0.9, kTransposedCycles = 2;
+  constexpr double kElementCycles = 1.3, kRepeatedCycles = 0.9, kTransposedCycles = 2, kInterleavedCycles = 0.3;
   constexpr double kPlaneRuns = 3, kShortRuns = 0.17, kPlaneRows = 64;
   std::vector<Arg> args;
   for (size_t i = 0; i < workload.inputs.size(); ++i) {
@@ -50,7 +56,9 @@ StepLoad copy_load(const Candidate& c, const Workload& workload, const Target& t
     load.runs += kPlaneRuns * planes;
     if (in_rows) {
       load.runs += elements / row * (is_short_row(row * static_cast<double>(plan.width)) ? kShortRuns : 1);
-    } else if (plan.width == 4 && p.from[inner - 1] == 1 && p.to[inner] == 1) {
+    } else if (plan.width == 1 && row == 2 && p.from[inner - 1] == 1 && p.to[inner] == 1 && p.to[inner - 1] == 2) {
+      load.cycles += kInterleavedCycles * elements;
+    } else if (is_transposed(plan.width, row, rows) && p.from[inner - 1] == 1 && p.to[inner] == 1) {
       load.cycles += kTransposedCycles * elements / row * std::ceil(row / lanes) * std::max(1.0, lanes / rows);
     } else {
       load.cycles += element_cycles * elements;

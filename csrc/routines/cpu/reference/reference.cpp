@@ -7,8 +7,9 @@
 namespace neo {
 namespace {
 
-// Bytes read and written in stretches while the loops of a reference visit one element.
-constexpr double kStretchBytes = 128;
+// Bytes of elements of four that are read and written while the loops of a reference visit one element; narrower
+// elements take as long as these.
+constexpr double kStretchBytes = 128, kStretchItem = 4;
 // Visits of elements that take as long as a call takes to read attributes and to make room for its results.
 constexpr double kCallVisits = 100;
 
@@ -18,7 +19,11 @@ StepLoad load_of(const Workload& workload, const Op& op, const OpRegistry& ops) 
     // It copies what the operator says, or nothing: a Shape does not read its tensor. price() takes 0 as not counted.
     const double bytes = std::max(2.0, static_cast<double>(op.work(workload.root()).bytes.hint()));
     const double call = bytes > 2 ? kCallVisits : 0;
-    return {StepFamily::Reference, call + bytes / kStretchBytes, 1, 1, bytes / 2, bytes / 2};
+    const Type& y = workload.outputs.front()->type;
+    const double item =
+        y.is_tensor() && y.dtype != DType::String ? static_cast<double>(item_bytes(y.dtype)) : kStretchItem;
+    const double visits = bytes / kStretchBytes * std::max(1.0, kStretchItem / item);
+    return {StepFamily::Reference, call + visits, 1, 1, bytes / 2, bytes / 2};
   }
   double visited = 0;
   for (const auto* values : {&workload.inputs, &workload.outputs}) {
