@@ -176,8 +176,8 @@ const Node* weight_codes(const Value* weight) {
   return scale->constant->size() == 1 || by_channel ? source : nullptr;
 }
 
-// What is computed of each element between the convolution and the rounding of its results; null where there is no
-// rounding to bytes.
+// The node that rounds the results of a convolution to bytes, and the nodes `between`, which compute element by
+// element; null where nothing rounds them.
 const Node* rounding_behind(const Rewriter& rewriter, const Node& node, std::vector<Node*>& between) {
   const Node* last = &node;
   while (Node* reader = rewriter.only_reader(last->outputs.front())) {
@@ -255,9 +255,11 @@ bool convolve_phases(Rewriter& rewriter, Node& node) {
   if (rows.cut + columns.cut + rows.rest + columns.rest > 0) {
     constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
     const auto end = [&](const Phases& axis) { return axis.rest > 0 ? -axis.rest : kEnd; };
-    y = rewriter.insert(&node, "Slice",
-                        {y, rewriter.add_ints("starts", {rows.cut, columns.cut}),
-                         rewriter.add_ints("ends", {end(rows), end(columns)}), rewriter.add_ints("axes", {2, 3})});
+    const std::string& name = rounding->outputs.front()->name;
+    y = rewriter.insert(
+        &node, "Slice",
+        {y, rewriter.add_ints(name + ".starts", {rows.cut, columns.cut}),
+         rewriter.add_ints(name + ".ends", {end(rows), end(columns)}), rewriter.add_ints(name + ".axes", {2, 3})});
   }
   rewriter.replace(rounding->outputs.front(), y);
   return true;

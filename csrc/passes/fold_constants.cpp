@@ -20,10 +20,15 @@ bool is_known(const Node& node) {
          std::all_of(node.outputs.begin(), node.outputs.end(), [](const Value* v) { return v && v->constant; });
 }
 
+// By ONNX's name or by Microsoft's, which normalize_quantization() takes for it.
+bool is_dequantization(const Node& node) {
+  return node.op == "DequantizeLinear" || node.op == "com.microsoft.DequantizeLinear";
+}
+
 // Weights of a product that are codes: routines that multiply integers read these, so that the node stays, and its
 // result is a constant for the others.
 bool is_of_codes(const Node& node, const Graph::Users& users) {
-  if (node.op != "DequantizeLinear") return false;
+  if (!is_dequantization(node)) return false;
   const DType dtype = node.inputs.front()->dtype();
   if (!is_byte(dtype) && dtype != DType::Int4 && dtype != DType::UInt4) return false;
   const auto readers = users.find(node.outputs.front());
@@ -45,7 +50,7 @@ std::optional<Tensor> numbers_of(const Node& node) {
 bool is_foldable(const Node& node, const PassContext& context, int64_t left_bytes = kMaxFoldedBytes) {
   const Op* op = context.ops.find(node.op);
   if (!op || !op->reference || op->random || !node.bodies.empty() || node.op == "neo.Dims") return false;
-  if (context.keep_codes && node.op == "DequantizeLinear") return false;
+  if (context.keep_codes && is_dequantization(node)) return false;
   if (is_known(node)) return false;
   int64_t input_bytes = 0;
   for (const Value* v : node.inputs) {
@@ -84,7 +89,7 @@ bool fold_constants_in_body(Graph& graph, const PassContext& context, bool& has_
   for (const auto& node : graph.nodes()) {
     if (!is_foldable(*node, context, *context.foldable_bytes)) continue;
     checkpoint();
-    if (node->op == "DequantizeLinear" && !readers) readers = graph.users();
+    if (is_dequantization(*node) && !readers) readers = graph.users();
     const bool stays = readers && is_of_codes(*node, *readers);
     if (stays && node->outputs.front()->shape().is_static()) {
       if (auto numbers = numbers_of(*node)) {

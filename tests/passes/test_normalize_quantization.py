@@ -187,6 +187,24 @@ def test_a_zero_point_left_out_is_written() -> None:
     assert lines_of(after(text, "normalize_quantization")) == ["y = QuantizeLinear(x, sx, y.zero)"]
 
 
+@pytest.mark.parametrize("weight", ["int8", "uint4"])
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+def test_weights_by_microsofts_names_stay_codes(op: str, weight: str) -> None:
+    text = f"""graph "g" (x: uint8[1,2,4,4]) -> (y) {{
+      constant s = float32[] {{0.1}}
+      constant z = uint8[] {{7}}
+      constant w = {weight}[2,2,1,1] {{1, 2, 3, 4}}
+      constant sw = float32[] {{0.02}}
+      constant zw = {weight}[] {{1}}
+      d = com.microsoft.DequantizeLinear(x, s, z)
+      v = com.microsoft.DequantizeLinear(w, sw, zw)
+      c = {op}(d, v)
+      y = com.microsoft.QuantizeLinear(c, s, z)
+    }}"""
+    graph = after(text, "fold_constants", "normalize_quantization", steps=1)
+    assert ops_of(graph) == ["DequantizeLinear", "DequantizeLinear", op, "QuantizeLinear"]
+
+
 def test_a_round_trip_of_codes_goes() -> None:
     text = text_of(
         CODES, "a = DequantizeLinear(x, sx, zx) \n b = QuantizeLinear(a, sx, zx) \n y = DequantizeLinear(b, sy, zy)"
