@@ -175,6 +175,31 @@ def _detector(seed: int, size: int, width: int) -> Network:
     return Network(model, shape)
 
 
+def _segmenter(seed: int, size: int, width: int) -> Network:
+    """Grouped convolutions on the way down, transposed ones on the way up, joined with what was there before."""
+    shape = (1, 3, size, size)
+
+    def model() -> onnx.ModelProto:
+        n = _Net(seed)
+        b = n.b
+
+        def block(x: str, ic: int, oc: int, stride: int = 1) -> str:
+            x = n.relu(n.conv(x, ic, oc, 1))
+            return n.relu(n.conv(x, oc, oc, 3, stride, group=oc // 4))
+
+        def larger(x: str, ic: int, oc: int, kernel: int) -> str:
+            weight, bias = b.weight(ic, oc, kernel, kernel), b.weight(oc)
+            return n.relu(b.add("ConvTranspose", x, weight, bias, strides=[2, 2], pads=[kernel // 2 - 1] * 4))
+
+        whole = block("x", 3, width)
+        half = block(whole, width, 2 * width, 2)
+        x = b.add("Concat", half, larger(block(half, 2 * width, 4 * width, 2), 4 * width, 2 * width, 4), axis=1)
+        x = b.add("Concat", whole, larger(block(x, 4 * width, 2 * width), 2 * width, width, 2), axis=1)
+        return b.model({"x": shape}, [n.conv(block(x, 2 * width, width), width, 3, 1)])
+
+    return Network(model, shape)
+
+
 def _mlp(seed: int, batch: int, sizes: tuple[int, ...]) -> Network:
     shape = (batch, sizes[0])
 
@@ -242,6 +267,7 @@ NETWORKS: dict[str, Network] = {
     "mobile": _mobile(5, 1, 40, 16),
     "mobile-odd-b8": _mobile(6, 8, 23, 9),
     "detector": _detector(7, 64, 16),
+    "segmenter": _segmenter(13, 28, 16),
     "mlp-b1": _mlp(8, 1, (64, 130, 77, 10)),
     "mlp-b8": _mlp(9, 8, (33, 128, 65, 31, 10)),
     "encoder": _encoder(10, 1, 19, 64, 4, 2),
@@ -250,6 +276,7 @@ NETWORKS: dict[str, Network] = {
     "cnn-wide": _cnn(20, 1, 224, 128),
     "mobile-wide": _mobile(21, 1, 224, 32),
     "detector-320": _detector(22, 320, 32),
+    "segmenter-256": _segmenter(27, 256, 32),
     "mlp-wide": _mlp(23, 1, (1024, 2048, 2048, 1000)),
     "encoder-minilm": _encoder(24, 1, 128, 384, 12, 6),
     "encoder-bert": _encoder(25, 1, 128, 768, 12, 4),
@@ -275,7 +302,10 @@ def _quiet() -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Static:
-    """Scales of activations by calibration; the zero points of uint8 codes are anywhere, of `symmetric` ones 128."""
+    """Scales of activations by calibration; the zero points of uint8 codes are anywhere, of `symmetric` ones 128.
+
+    `microsoft`: by that domain's operators.
+    """
 
     qdq: bool = True
     activation: str = "uint8"
@@ -283,6 +313,7 @@ class Static:
     per_channel: bool = False
     reduce_range: bool = False
     symmetric: bool = False
+    microsoft: bool = False
 
     def __call__(self, network: Network) -> onnx.ModelProto:
         from onnxruntime import quantization
@@ -305,7 +336,7 @@ class Static:
                 weight_type=kinds[self.weight],
                 per_channel=self.per_channel,
                 reduce_range=self.reduce_range,
-                extra_options={"ActivationSymmetric": self.symmetric},
+                extra_options={"ActivationSymmetric": self.symmetric, "UseQDQContribOps": self.microsoft},
             )
             return onnx.load(folder / "codes.onnx")
 
@@ -459,6 +490,7 @@ WAYS: dict[str, Way] = {
     "qop-u8s8-channel": Static(qdq=False, per_channel=True),
     "qop-u8u8": Static(qdq=False, weight="uint8"),
     "qop-s8s8": Static(qdq=False, activation="int8", per_channel=True),
+    "qdq-u8s8-microsoft": Static(microsoft=True),
 }
 DYNAMIC_WAYS: dict[str, Way] = {
     "dynamic-s8": Dynamic(),
@@ -487,7 +519,9 @@ _EVERY, _DYNAMIC = list(WAYS), list(DYNAMIC_WAYS)
 SMALL: dict[str, Quantized] = {
     **_all(dict.fromkeys(("cnn", "mobile", "mlp-b8", "encoder"), _EVERY), WAYS),
     **_all(dict.fromkeys(("cnn-odd-b8", "mobile-odd-b8", "detector", "mlp-b1"), _EVERY[:3] + _EVERY[7:9]), WAYS),
-    **_all({name: ["qdq-u8s8", "qdq-s8s8", "qop-u8s8"] for name in ("cnn-1d", "cnn-3d", "encoder-b8")}, WAYS),
+    **_all(
+        {name: ["qdq-u8s8", "qdq-s8s8", "qop-u8s8"] for name in ("cnn-1d", "cnn-3d", "encoder-b8", "segmenter")}, WAYS
+    ),
     **_all(dict.fromkeys(("mlp-b1", "mlp-b8", "encoder", "encoder-b8"), _DYNAMIC), DYNAMIC_WAYS),
     **_all({name: ["dynamic-u8", "dynamic-s8"] for name in ("cnn-odd-b8", "cnn-1d", "lstm")}, DYNAMIC_WAYS),
     **_all({name: list(WEIGHTS_ONLY) for name in ("mlp-b1", "encoder")}, WEIGHTS_ONLY),
@@ -498,6 +532,7 @@ QUANTIZED: dict[str, Quantized] = {
     **_all({"cnn-wide": ["qdq-u8s8-channel", "qdq-s8s8", "qop-u8s8"]}, WAYS),
     **_all({"mobile-wide": ["qdq-u8s8-channel", "qop-u8s8"]}, WAYS),
     **_all({"detector-320": ["qdq-u8s8", "qdq-s8s8", "qop-u8s8"]}, WAYS),
+    **_all({"segmenter-256": ["qdq-u8s8-channel", "qdq-s8s8"]}, WAYS),
     **_all({"mlp-wide": ["qdq-u8s8", "qop-u8s8"]}, WAYS),
     **_all({"encoder-minilm": ["qdq-u8s8", "qdq-s8s8", "qop-u8s8"], "encoder-bert": ["qdq-u8s8"]}, WAYS),
     **_all(dict.fromkeys(("encoder-minilm", "encoder-bert"), _DYNAMIC), DYNAMIC_WAYS),
