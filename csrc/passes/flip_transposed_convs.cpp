@@ -79,13 +79,15 @@ bool is_of_one_pixel(const Node& node) {
   return true;
 }
 
-// How the results of one axis of a transposed convolution, `cut` before the first one of which are left out, fall into
-// as many phases as the stride: result s * u + r of phase r sums taps of the input from u + first on.
+// The results along one axis of a transposed convolution, by phase of its stride. They are computed from `cut`
+// positions before the first one on: result stride * u + r - cut is one of phase r, whose taps begin at element u +
+// first of x.
 struct Phases {
   int64_t cut = 0;
   int64_t first = 0;
-  std::vector<std::vector<int64_t>> taps;        // by phase and place of the convolution's kernel; -1: none
-  int64_t pad_begin = 0, pad_end = 0, rest = 0;  // of the convolution; results behind the last one
+  std::vector<std::vector<int64_t>> taps;  // by phase and place of the convolution's kernel; -1: none
+  int64_t pad_begin = 0, pad_end = 0;      // of the convolution
+  int64_t rest = 0;                        // results behind the last one
 
   int64_t kernel() const { return std::ssize(taps.front()); }
 
