@@ -49,6 +49,25 @@ def test_who_reads_no_element_takes_no_time() -> None:
     assert "Shape" not in module.fallbacks
 
 
+@pytest.mark.parametrize("dtype", ["float", "float16", "uint8", "bool", "int64"])
+@pytest.mark.parametrize(
+    "node",
+    [
+        "Transpose <perm = [0, 2, 3, 1]> (x)",
+        "SpaceToDepth <blocksize = 2> (x)",
+        "DepthToSpace <blocksize = 2> (x)",
+        "GatherElements <axis = 3> (x, places)",
+        "Gather <axis = 3> (x, columns)",
+    ],
+)
+def test_movement_of_elements_has_fast_routines(node: str, dtype: str) -> None:
+    text = f"""
+        <ir_version: 8, opset_import: ["" : 18]>
+        moves ({dtype}[1, 16, 40, 40] x, int64[1, 16, 40, 40] places, int64[7] columns) => (y) {{ y = {node} }}"""
+    module = neo.compile(onnx.parser.parse_model(text))
+    assert module.fallbacks == {}
+
+
 @pytest.mark.parametrize("command", ["check", "run", "bench"])
 def test_the_commands_name_them(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "m.onnx"

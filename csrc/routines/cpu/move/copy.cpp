@@ -14,7 +14,7 @@ bool is_short_row(double bytes) {
   return bytes == 4 || bytes == 8 || bytes == 12 || bytes == 16 || (bytes > 16 && bytes <= 64);
 }
 
-// Planes that copy_plane() transposes by vectors.
+// Planes that copy_plane() transposes by vectors: fewer rows or columns of narrow elements do not fill words.
 bool is_transposed(int64_t width, double columns, double rows) {
   constexpr double kFewNarrow = 16;
   return width == 4 || (width < 4 && columns >= kFewNarrow && rows >= kFewNarrow);

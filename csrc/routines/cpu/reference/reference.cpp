@@ -13,11 +13,21 @@ constexpr double kStretchBytes = 128, kStretchItem = 4;
 // Visits of elements that take as long as a call takes to read attributes and to make room for its results.
 constexpr double kCallVisits = 100;
 
+// Whether elements keep their order, or are those of a sequence: they are copied in stretches. Other operators that
+// compute nothing, such as a Transpose or a GatherElements, visit them one by one.
+bool copies_in_order(const Workload& workload) {
+  constexpr std::string_view kOps[] = {"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"};
+  const auto is_tensor = [](const Value* v) { return v->type.is_tensor(); };
+  return std::ranges::find(kOps, workload.root().op) != std::end(kOps) ||
+         !std::ranges::all_of(workload.inputs, is_tensor) || !std::ranges::all_of(workload.outputs, is_tensor);
+}
+
 StepLoad load_of(const Workload& workload, const Op& op, const OpRegistry& ops) {
   const auto flops = static_cast<double>(workload.work(ops).flops.hint());
-  if (op.work && flops == 0) {
+  const auto moved = op.work && flops == 0 ? op.work(workload.root()).bytes.hint() : 0;
+  if (op.work && flops == 0 && (moved == 0 || copies_in_order(workload))) {
     // It copies what the operator says, or nothing: a Shape does not read its tensor. price() takes 0 as not counted.
-    const double bytes = std::max(2.0, static_cast<double>(op.work(workload.root()).bytes.hint()));
+    const double bytes = std::max(2.0, static_cast<double>(moved));
     const double call = bytes > 2 ? kCallVisits : 0;
     const Type& y = workload.outputs.front()->type;
     const double item =
