@@ -92,6 +92,13 @@ NEO_INLINE T dot(const T* a, const T* b, int64_t k) {
 
 template <class T>
 NEO_INLINE void finish(const TypedGemmArgs& args, const T* sums, const T* residual, int64_t columns, T* c) {
+  if (args.alpha == 1.0 && !residual) {
+    using V = typename Lanes<T>::Vector;
+    int64_t j = 0;
+    for (; j + Lanes<T>::kCount <= columns; j += Lanes<T>::kCount) *(V*)(c + j) = *(const V*)(sums + j);
+    for (; j < columns; ++j) c[j] = sums[j];
+    return;
+  }
   for (int64_t j = 0; j < columns; ++j) {
     T value = sums[j];
     if (args.lane >= Lane::F32) value = (T)((double)value * args.alpha);
