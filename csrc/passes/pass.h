@@ -54,6 +54,7 @@ bool merge_common_nodes(Graph& graph, const PassContext& context);
 bool remove_identities(Graph& graph, const PassContext& context);
 bool split_reductions(Graph& graph, const PassContext& context);
 bool binarize_sum(Graph& graph, const PassContext& context);
+bool expand_deform_conv(Graph& graph, const PassContext& context);
 bool expand_einsum(Graph& graph, const PassContext& context);
 bool expand_attention(Graph& graph, const PassContext& context);
 bool expand_normalizations(Graph& graph, const PassContext& context);

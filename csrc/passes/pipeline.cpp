@@ -26,6 +26,7 @@ std::span<const Pass> standard_pipeline() {
       {"merge_common_nodes", merge_common_nodes},
       {"binarize_sum", binarize_sum},
       {"expand_einsum", expand_einsum},
+      {"expand_deform_conv", expand_deform_conv},
       {"expand_attention", expand_attention},
       {"check_sequence_lengths", check_sequence_lengths},
       {"normalize_quantization", normalize_quantization},

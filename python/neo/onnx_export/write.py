@@ -35,6 +35,7 @@ _LEFT_OUT = frozenset(
         "split_reductions",
         "binarize_sum",
         "expand_attention",
+        "expand_deform_conv",
         "expand_einsum",
         "expand_normalizations",
         "normalize_quantization",
