@@ -36,6 +36,7 @@ _LEFT_OUT = frozenset(
         "binarize_sum",
         "expand_attention",
         "expand_deform_conv",
+        "split_depthwise_volumes",
         "expand_einsum",
         "expand_normalizations",
         "normalize_quantization",
