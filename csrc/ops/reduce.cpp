@@ -190,6 +190,35 @@ std::vector<int64_t> whole_means(const std::vector<int64_t>& x, const ReducedGro
   return means;
 }
 
+using Wide = unsigned __int128;
+
+// The whole root of a number, rounded down.
+uint64_t whole_root(Wide x) {
+  if (x == 0) return 0;
+  constexpr double kEnd = 18446744073709549568.0;  // the largest double below 2^64
+  Wide root = static_cast<uint64_t>(std::min(std::sqrt(static_cast<double>(x)), kEnd));
+  root = (root + x / root) / 2;  // a step of Newton's: 53 bits become 64
+  while (root >> 64 || root * root > x) --root;
+  while (root + 1 <= std::numeric_limits<uint64_t>::max() && (root + 1) * (root + 1) <= x) ++root;
+  return static_cast<uint64_t>(root);
+}
+
+// The lengths of vectors of integers, rounded down; where the dtype does not hold one, its largest number.
+std::vector<int64_t> whole_lengths(DType dtype, const std::vector<int64_t>& x, const ReducedGroups& groups) {
+  std::vector<Wide> sums(static_cast<size_t>(groups.count));
+  for (size_t i = 0; i < x.size(); ++i) {
+    const bool is_negative = dtype != DType::UInt64 && x[i] < 0;
+    const Wide size = is_negative ? -static_cast<uint64_t>(x[i]) : static_cast<uint64_t>(x[i]);
+    Wide& sum = sums[static_cast<size_t>(groups.group[i])];
+    if (__builtin_add_overflow(sum, size * size, &sum)) sum = ~Wide{0};
+  }
+  const uint64_t largest =
+      dtype == DType::UInt64 ? std::numeric_limits<uint64_t>::max() : static_cast<uint64_t>(integer_max(dtype));
+  std::vector<int64_t> lengths;
+  for (const Wide sum : sums) lengths.push_back(static_cast<int64_t>(std::min(whole_root(sum), largest)));
+  return lengths;
+}
+
 void reference_reduce(ReferenceContext& ctx) {
   const Reduction& reduction = get_reduction(ctx.node());
   const DType dtype = ctx.input(0).dtype();
@@ -200,6 +229,8 @@ void reference_reduce(ReferenceContext& ctx) {
     const auto x = ctx.ints(0);
     return store_ints(y, dtype == DType::UInt64 ? whole_means<uint64_t>(x, groups) : whole_means<int64_t>(x, groups));
   }
+  if (reduction.name == "ReduceL2" && is_integer(dtype))
+    return store_ints(y, whole_lengths(dtype, ctx.ints(0), groups));
   if (reduction.whole && !is_float(dtype)) {
     const auto x = ctx.ints(0);
     std::vector<int64_t> result(count, whole_initial(reduction, dtype));

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import neo
 import numpy as np
@@ -208,6 +209,12 @@ def test_reductions_and_products(dtype):
         return
     mean = [abs(sum(map(int, row))) // 20 * (1 if sum(map(int, row)) >= 0 else -1) for row in x]
     np.testing.assert_array_equal(run("ReduceMean", [x], {"keepdims": 0}, [np.array([1])]), np.array(mean, dtype))
+    # A length is the whole root of the whole sum, whose squares leave 53 and 64 bits.
+    for part in (x, x[:, :1], np.full((1, 1), np.iinfo(dtype).max, dtype), x // 5):
+        roots = [min(math.isqrt(sum(int(v) ** 2 for v in row)), np.iinfo(dtype).max) for row in part]
+        np.testing.assert_array_equal(
+            run("ReduceL2", [part], {"keepdims": 0}, [np.array([1])]), np.array(roots, dtype), str(part.shape)
+        )
     for product in (run("MatMul", [x, w]), run("MatMul", [x], {}, [w]), run("Gemm", [x, w])):
         np.testing.assert_array_equal(product, x @ w)
     np.testing.assert_array_equal(run("Einsum", [x, w], {"equation": "ij,jk->ik"}), x @ w)

@@ -166,8 +166,8 @@ def test_positions_of_extremes(op, dtype, tier):
 
 @by_tier
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
-@pytest.mark.parametrize("op", ["ReduceL2", "ReduceLogSum", "ReduceLogSumExp"])
-def test_roots_and_logarithms_of_integers(op, dtype, tier):
+@pytest.mark.parametrize("op", ["ReduceLogSum", "ReduceLogSumExp"])
+def test_logarithms_of_integers(op, dtype, tier):
     """Whole parts of numbers that are no integers; powers of two have logarithms far from one."""
     for seed in range(CASES):
         random = np.random.default_rng(seed)

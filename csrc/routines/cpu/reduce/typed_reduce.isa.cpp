@@ -171,10 +171,8 @@ __attribute__((noinline)) double real_row(ReduceKind kind, LoadReals load, const
     }
   };
   if (kind != ReduceKind::LogSumExp) {
-    for_each_block([&](int64_t count) NEO_LAMBDA {
-      sum += kind == ReduceKind::L2 ? fold_row<Squares<double>>(x, count) : fold_row<Plus<double>>(x, count);
-    });
-    return kind == ReduceKind::L2 ? __builtin_sqrt(sum) : ::log(sum);
+    for_each_block([&](int64_t count) NEO_LAMBDA { sum += fold_row<Plus<double>>(x, count); });
+    return ::log(sum);
   }
   for_each_block([&](int64_t count)
                      NEO_LAMBDA { top = Largest<double>::merge(top, fold_row<Largest<double>>(x, count)); });
@@ -202,10 +200,7 @@ __attribute__((noinline)) void real_columns(ReduceKind kind, LoadReals load, con
     y[j] = 0;
     top[j] = -INFINITY;
   }
-  if (kind == ReduceKind::L2) {
-    for_each_row([&](int64_t j) NEO_LAMBDA { y[j] += x[j] * x[j]; });
-    for (int64_t j = 0; j < kReduceColumns; ++j) y[j] = __builtin_sqrt(y[j]);
-  } else if (kind == ReduceKind::LogSum) {
+  if (kind == ReduceKind::LogSum) {
     for_each_row([&](int64_t j) NEO_LAMBDA { y[j] += x[j]; });
     for (int64_t j = 0; j < tile.columns; ++j) y[j] = ::log(y[j]);
   } else {
@@ -258,7 +253,6 @@ NEO_INLINE void fold_integers(const TypedReduceArgs& args, int64_t begin, int64_
         return fold_wide_means<T>(args, begin, end);
       }
       return;
-    case ReduceKind::L2:
     case ReduceKind::LogSum:
     case ReduceKind::LogSumExp:
       if constexpr (sizeof(T) >= 4 && is_signed_type<T>) fold_as_reals<T>(args, begin, end);
