@@ -366,10 +366,17 @@ void reference_transpose(ReferenceContext& ctx) {
 void infer_expand(InferContext& ctx) {
   const auto target = shape_contents(ctx, 1);
   if (!target || !ctx.ranked(0)) {
-    const auto rank = constant_length(ctx, 1);
-    const bool has_rank = rank && ctx.ranked(0);
-    const int64_t output_rank = has_rank ? std::max<int64_t>(*rank, ctx.shape(0).rank()) : 0;
-    return ctx.set_output(0, ctx.dtype(0), has_rank ? Shape(fresh_dims(ctx, output_rank, "expand")) : Shape());
+    const auto length = constant_length(ctx, 1);
+    if (!length || !ctx.ranked(0)) return ctx.set_output(0, ctx.dtype(0), Shape());
+    // An axis of another size than 1 keeps it, whatever it is expanded to.
+    const Shape& x = ctx.shape(0);
+    const int rank = std::max(static_cast<int>(*length), x.rank());
+    std::vector<Dim> dims;
+    for (int axis = x.rank() - rank; axis < x.rank(); ++axis) {
+      const bool keeps = axis >= 0 && (x[axis].range().lo > 1 || x[axis].range().hi < 1);
+      dims.push_back(keeps ? x[axis] : ctx.fresh("expand"));
+    }
+    return ctx.set_output(0, ctx.dtype(0), Shape(std::move(dims)));
   }
   for (const Dim& dim : *target) ctx.require_less_equal(0, dim, "a size must not be negative");
   const Shape result = ctx.broadcast(ctx.shape(0), Shape(*target));
@@ -405,7 +412,11 @@ void infer_tile(InferContext& ctx) {
   if (!ctx.ranked(0)) return ctx.set_output(0, ctx.dtype(0), Shape());
   const int rank = ctx.shape(0).rank();
   const auto repeats = shape_contents(ctx, 1);
-  if (!repeats) return ctx.set_output(0, ctx.dtype(0), Shape(fresh_dims(ctx, rank, "tile")));
+  if (!repeats) {
+    std::vector<Dim> dims = ctx.shape(0).dims();
+    for (Dim& dim : dims) dim = dim.is(0) ? dim : ctx.fresh("tile");
+    return ctx.set_output(0, ctx.dtype(0), Shape(std::move(dims)));
+  }
   ctx.check(static_cast<int>(repeats->size()) == rank,
             str("repeats must have one number per axis. Got ", repeats->size(), ", expected ", rank));
   std::vector<Dim> dims;

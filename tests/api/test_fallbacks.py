@@ -16,6 +16,9 @@ slow (float[64, 8, 8] x) => (y) { d = Det (x)  y = Relu (d) }"""
 SIZES = """
 <ir_version: 8, opset_import: ["" : 18]>
 sizes (float[1, 3, 64, 64] x, int64[8] pads) => (y, sizes) { p = Pad (x, pads)  y = Relu (p)  sizes = Shape (p) }"""
+EMPTY = """
+<ir_version: 8, opset_import: ["" : 18]>
+empty (float[0, 64, 64] x, int64[3] repeats, int64[3] sizes) => (y, z) { y = Tile (x, repeats)  z = Expand (x, sizes) }"""
 FAST = """
 <ir_version: 8, opset_import: ["" : 18]>
 fast (float[64, 64] x) => (y) { d = Relu (x)  y = Softmax (d) }"""
@@ -38,6 +41,12 @@ def test_a_slow_fallback_speaks(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_a_fast_model_is_quiet(caplog: pytest.LogCaptureFixture) -> None:
     module, messages = warnings_of(FAST, caplog)
+    assert module.fallbacks == {}
+    assert messages == []
+
+
+def test_what_has_no_elements_is_no_slow_fallback(caplog: pytest.LogCaptureFixture) -> None:
+    module, messages = warnings_of(EMPTY, caplog)
     assert module.fallbacks == {}
     assert messages == []
 
