@@ -6,6 +6,7 @@
 #include "bindings/bindings.h"
 #include "bindings/problem.h"
 #include "lower/lower.h"
+#include "lower/pack_steps.h"
 #include "routines/routine.h"
 #include "routines/space.h"
 #include "runtime/module.h"
@@ -167,6 +168,7 @@ void bind_select(py::module_& m) {
             return list;
           },
           py::arg("name"), "what each choice of each variable takes of a resource")
+      .def_property_readonly("packed_forms", [](const BoundProblem& p) { return numbers_of(packed_forms(*p.problem)); })
       .def_property_readonly("rounds",
                              [](const BoundProblem& p) {
                                const auto& vectors = p.problem->resources.at("rounding");

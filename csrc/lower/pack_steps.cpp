@@ -201,4 +201,17 @@ std::vector<StepItem> pack_steps(const std::vector<const Candidate*>& candidates
   return StepPacker(candidates, target, ops, release).pack(team);
 }
 
+std::vector<int64_t> packed_forms(const SelectionProblem& problem) {
+  std::map<PackingKey, int64_t> numbers;
+  std::vector<int64_t> forms;
+  for (const auto& variable : problem.nodes) {
+    for (const auto& choice : variable.choices) {
+      const bool packs = choice.candidate && choice.candidate->cost.packed_bytes > 0;
+      forms.push_back(packs ? numbers.emplace(packing_key(*choice.candidate), numbers.size()).first->second : -1);
+    }
+  }
+  forms.resize(forms.size() + 2 * problem.schemas.size(), -1);
+  return forms;
+}
+
 }  // namespace neo

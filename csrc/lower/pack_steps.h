@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "candidates/problem.h"
 #include "exec/plan.h"
 #include "exec/team.h"
 #include "lower/source_constants.h"
@@ -16,5 +17,9 @@ namespace neo {
 // every step; it may be null.
 std::vector<StepItem> pack_steps(const std::vector<const Candidate*>& candidates, const Target& target,
                                  const OpRegistry& ops, Team& team, ConstantRelease* release);
+
+// For each choice of each variable, end to end, a number that is equal where candidates may share what they pack; -1
+// where nothing is packed.
+std::vector<int64_t> packed_forms(const SelectionProblem& problem);
 
 }  // namespace neo

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from neo import _native
 from neo.errors import UnsupportedError
 from neo.options import Options
 from neo.pins import Pins
-from neo.select import Flat, Problem, Resource, solve
+from neo.select import Flat, Problem, Resource, share_forms, solve
 
 __all__ = ["Candidates", "Selection", "build_candidates", "selection_arrays"]
 
@@ -56,8 +58,10 @@ class Candidates:
         return selection_arrays(self.problem, self.options.accuracy)
 
     def select(self) -> Selection:
-        """The best selection by the costs that the problem has now."""
-        solution = solve(self.arrays())
+        """The best selection by the costs that the problem has now; constants that several nodes read in few forms."""
+        arrays = self.arrays()
+        sizes = np.concatenate([np.zeros(0), *self.problem.resource("constant_bytes")])
+        solution = share_forms(arrays, solve(arrays), sizes, self.problem.packed_forms)
         return self.selection(solution.choice, float(solution.total), float(solution.lower_bound))
 
     def selection(self, choice: Sequence[int], total_us: float, bound_us: float = 0.0) -> Selection:

@@ -10,6 +10,7 @@ from neo.select.greedy import cheapest, greedy, improve
 from neo.select.optimality import OptimalityReport, optimality
 from neo.select.pbqp import pbqp
 from neo.select.problem import Flat, InfeasibleError, Problem, Resource
+from neo.select.shared import share_forms
 from neo.select.solver import METHODS, Solution, solve
 from neo.select.uniform import uniform
 
@@ -30,6 +31,7 @@ __all__ = [
     "is_chain",
     "optimality",
     "pbqp",
+    "share_forms",
     "solve",
     "uniform",
 ]
