@@ -1,5 +1,11 @@
 #include "lower/source_constants.h"
 
+#include <cstdlib>
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 #include "base/check.h"
 
 namespace neo {
@@ -10,6 +16,16 @@ bool is_large(const Value& value) {
   return value.constant && value.constant->size() > kWrittenElements && value.dtype() != DType::String &&
          !value.constant->is_absent();
 }
+
+// The allocator of glibc keeps memory that was freed between other blocks until it is asked for it.
+void return_freed_memory() {
+#if defined(__GLIBC__)
+  ::malloc_trim(0);
+#endif
+}
+
+// Bytes of constants after which that is worth a walk through the allocator's blocks.
+constexpr int64_t kReturnedBytes = int64_t{32} << 20;
 
 }  // namespace
 
@@ -37,8 +53,16 @@ void ConstantRelease::made(const Workload& workload, const PackedStore& packed) 
   for (Value* input : workload.inputs) {
     const auto it = readers_.find(input);
     if (it == readers_.end() || !packed.holds(input) || --it->second > 0) continue;
-    input->constant = Tensor::absent(input->constant->dtype(), input->constant->dims());
+    give_up(*input);
   }
+}
+
+void ConstantRelease::give_up(Value& value) {
+  const int64_t bytes = value.constant->bytes();
+  value.constant = Tensor::absent(value.constant->dtype(), value.constant->dims());
+  if (kept_by_allocator_.fetch_add(bytes) + bytes < kReturnedBytes) return;
+  kept_by_allocator_ = 0;
+  return_freed_memory();
 }
 
 void restore_constants(Graph& graph, const Graph& source) {

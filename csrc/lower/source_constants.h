@@ -26,7 +26,10 @@ class ConstantRelease {
   void made(const Workload& workload, const PackedStore& packed);
 
  private:
+  void give_up(Value& value);
+
   std::unordered_map<const Value*, std::atomic<int>> readers_;  // by constant: how many have not packed it
+  std::atomic<int64_t> kept_by_allocator_{0};                   // bytes at most, since it was last asked for them
 };
 
 // Takes back from `source`, the same graph made once more, the constants that were given up, those in bodies included.
