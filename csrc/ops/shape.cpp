@@ -414,7 +414,7 @@ void infer_tile(InferContext& ctx) {
   const auto repeats = shape_contents(ctx, 1);
   if (!repeats) {
     std::vector<Dim> dims = ctx.shape(0).dims();
-    for (Dim& dim : dims) dim = dim.is(0) ? dim : ctx.fresh("tile");
+    for (Dim& dim : dims) dim = dim.is(0) ? dim : ctx.fresh("tile", {0, kMaxSymbol}, dim.hint());
     return ctx.set_output(0, ctx.dtype(0), Shape(std::move(dims)));
   }
   ctx.check(static_cast<int>(repeats->size()) == rank,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 
 namespace neo {
@@ -91,8 +92,10 @@ std::optional<int64_t> constant_length(InferContext& ctx, int input) {
 
 std::vector<Dim> fresh_dims(InferContext& ctx, int64_t rank, std::string_view stem) {
   ctx.check(rank <= kMaxAxes, str("a tensor must have at most ", kMaxAxes, " axes. Got ", rank));
+  // Costs take a tensor of unknown sizes for one of 2^18 elements, as they take a matrix for 512 x 512.
+  const int64_t hint = rank > 2 ? std::llround(std::exp2(18.0 / static_cast<double>(rank))) : 0;
   std::vector<Dim> dims;
-  for (int64_t i = 0; i < rank; ++i) dims.push_back(ctx.fresh(stem));
+  for (int64_t i = 0; i < rank; ++i) dims.push_back(ctx.fresh(stem, {0, kMaxSymbol}, hint));
   return dims;
 }
 

@@ -19,6 +19,13 @@ sizes (float[1, 3, 64, 64] x, int64[8] pads) => (y, sizes) { p = Pad (x, pads)  
 EMPTY = """
 <ir_version: 8, opset_import: ["" : 18]>
 empty (float[0, 64, 64] x, int64[3] repeats, int64[3] sizes) => (y, z) { y = Tile (x, repeats)  z = Expand (x, sizes) }"""
+UNKNOWN_RANK = """
+<ir_version: 8, opset_import: ["" : 18]>
+unknown (bool c, float[1, 4, 8] x, float[2048, 512] a, float[512, 512] w) => (y, z) {
+    u = If (c) <then_branch = t () => (p) { p = Identity (x) }, else_branch = e () => (q) { q = Flatten (x) }>
+    y = Concat <axis = 1> (u, x)
+    z = MatMul (a, w)
+}"""
 FAST = """
 <ir_version: 8, opset_import: ["" : 18]>
 fast (float[64, 64] x) => (y) { d = Relu (x)  y = Softmax (d) }"""
@@ -48,6 +55,13 @@ def test_a_fast_model_is_quiet(caplog: pytest.LogCaptureFixture) -> None:
 def test_what_has_no_elements_is_no_slow_fallback(caplog: pytest.LogCaptureFixture) -> None:
     module, messages = warnings_of(EMPTY, caplog)
     assert module.fallbacks == {}
+    assert messages == []
+
+
+def test_what_has_no_known_size_is_not_taken_for_huge(caplog: pytest.LogCaptureFixture) -> None:
+    module, messages = warnings_of(UNKNOWN_RANK, caplog)
+    (concat,) = [step for step in module.steps if step.op == "Concat"]
+    assert concat.routine == "cpu/reference"
     assert messages == []
 
 
