@@ -12,6 +12,18 @@ bool is_true(const Value* value) {
          load_int64(DType::Bool, value->constant->data()) != 0;
 }
 
+// The SplitToSequence that parts a tensor of known rank into slices of one position, where a sequence is made so.
+const Node* slicing_split(const Value* sequence) {
+  const Node* split = made_by(sequence, "SplitToSequence");
+  const bool is_known = split && !split->input(1) && split->inputs[0]->shape().has_rank();
+  return is_known ? split : nullptr;
+}
+
+int64_t split_axis(const Node& split) {
+  const int64_t axis = split.int_attr("axis", 0);
+  return axis < 0 ? axis + split.inputs[0]->shape().rank() : axis;
+}
+
 // A Loop that takes one slice of each of its sequences in turn.
 class LoopReader {
  public:
@@ -20,36 +32,32 @@ class LoopReader {
 
   bool run() {
     const Value* trips = trip_count();
-    if (!trips || !trips->contents || trips->contents->size() != 1) {
-      if (!trips || !trips->constant || trips->constant->size() != 1) return false;
-      length_ = load_ints(*trips->constant).front();
-    } else {
-      length_ = trips->contents->front();
-    }
+    const std::optional<Dim> length = trips ? count_of(*trips) : std::nullopt;
+    if (!length) return false;
+    length_ = *length;
     outer_users_ = graph_.users();
     users_ = body_.users();
     if (!find_sequences() || !find_slices()) return false;
     for (const Slice& slice : slices_) {
-      Value* inner = body_.add_input(slice.whole->name, slice.gather->outputs[0]->type);
+      std::vector<Dim> dims = slice.whole->shape().dims();
+      dims.erase(dims.begin() + slice.axis);
+      Value* inner = body_.add_input(slice.whole->name, Type::tensor(slice.whole->dtype(), Shape(dims)));
       body_.inputs.pop_back();
       Value* part = inner;
-      if (slice.index_rank == 1) {
+      if (slice.keeps_axis) {
         Tensor axis(DType::Int64, {1});
         store_ints(axis, std::vector<int64_t>{slice.axis});
-        Type type = inner->type;
-        std::vector<Dim> dims = type.shape.dims();
-        dims.erase(dims.begin() + slice.axis);
-        inner->type.shape = Shape(std::move(dims));
         part = body_
-                   .insert_before(slice.gather, "Unsqueeze", {inner, body_.add_constant("axis", axis)},
-                                  {slice.gather->outputs[0]->name})
+                   .insert_before(slice.node, "Unsqueeze", {inner, body_.add_constant("axis", axis)},
+                                  {slice.node->outputs[0]->name})
                    ->outputs[0];
-        part->type = type;
+        dims.insert(dims.begin() + slice.axis, 1);
+        part->type = Type::tensor(slice.whole->dtype(), Shape(std::move(dims)));
       }
-      const Value* out = slice.gather->outputs[0];
+      const Value* out = slice.node->outputs[0];
       for (auto& c : parts_.carried) c.next = c.next == out ? part : c.next;
       for (auto& c : parts_.collected) c.inner = c.inner == out ? part : c.inner;
-      body_.replace_uses(slice.gather->outputs[0], part);
+      body_.replace_uses(slice.node->outputs[0], part);
       parts_.scanned.push_back({slice.whole, inner, slice.axis, false});
     }
     for (const auto& [concat, at] : stacks_) parts_.collected[at].result = concat->outputs.front();
@@ -72,11 +80,20 @@ class LoopReader {
 
  private:
   struct Slice {
-    Node* gather;
+    Node* node;  // Gather, or SequenceAt of parts of one position
     Value* whole;
     int64_t axis;
-    int index_rank;
+    bool keeps_axis;
   };
+
+  static std::optional<Dim> count_of(const Value& trips) {
+    if (trips.contents && trips.contents->size() == 1) return trips.contents->front();
+    if (trips.constant && trips.constant->size() == 1) return Dim(load_ints(*trips.constant).front());
+    const Node* length = made_by(&trips, "SequenceLength");
+    const Node* split = length ? slicing_split(length->inputs[0]) : nullptr;
+    if (!split) return std::nullopt;
+    return split->inputs[0]->shape()[static_cast<int>(split_axis(*split))];
+  }
 
   // The number of iterations, where nothing else ends the loop; null where something may.
   const Value* trip_count() const {
@@ -156,7 +173,7 @@ class LoopReader {
   bool add_slices(const Value* index) {
     for (const auto& [node, at] : readers(users_, index)) {
       Value* out = node->outputs.front();
-      if (node->op == "Gather" && at == 1) {
+      if ((node->op == "Gather" || node->op == "SequenceAt") && at == 1) {
         if (!add_slice(*node)) return false;
       } else if (node->op == "Unsqueeze" || node->op == "Reshape" || node->op == "Squeeze" || node->op == "Identity") {
         if (body_.is_output(out) || !add_slices(out)) return false;
@@ -177,19 +194,28 @@ class LoopReader {
                        [&](const auto& read) { return read.first->outputs.front() == unranked(body_.outputs[0]); });
   }
 
-  bool add_slice(Node& gather) {
+  bool add_slice(Node& node) {
     const auto captured = std::find_if(parts_.captured.begin(), parts_.captured.end(),
-                                       [&](const auto& c) { return c.inner == gather.inputs[0]; });
-    if (captured == parts_.captured.end() || !captured->outer->type.is_tensor() || !captured->outer->shape().has_rank())
+                                       [&](const auto& c) { return c.inner == node.inputs[0]; });
+    if (captured == parts_.captured.end()) return false;
+    Slice slice{&node, captured->outer, 0, false};
+    if (node.op == "SequenceAt") {
+      const Node* split = slicing_split(captured->outer);
+      if (!split) return false;
+      slice = {&node, split->inputs[0], split_axis(*split), split->int_attr("keepdims", 1) != 0};
+    } else {
+      const Value* index = node.inputs[1];
+      if (!slice.whole->type.is_tensor() || !slice.whole->shape().has_rank() || !index->shape().has_rank() ||
+          index->shape().rank() > 1)
+        return false;
+      slice.axis = node.int_attr("axis", 0);
+      if (slice.axis < 0) slice.axis += slice.whole->shape().rank();
+      slice.keeps_axis = index->shape().rank() == 1;
+    }
+    if (slice.axis < 0 || slice.axis >= slice.whole->shape().rank() ||
+        slice.whole->shape()[static_cast<int>(slice.axis)] != length_)
       return false;
-    const int rank = captured->outer->shape().rank();
-    int64_t axis = gather.int_attr("axis", 0);
-    if (axis < 0) axis += rank;
-    const Value* index = gather.inputs[1];
-    if (!index->shape().has_rank() || index->shape().rank() > 1 || axis < 0 || axis >= rank ||
-        captured->outer->shape()[static_cast<int>(axis)] != length_)
-      return false;
-    slices_.push_back({&gather, captured->outer, axis, index->shape().rank()});
+    slices_.push_back(slice);
     return true;
   }
 
@@ -234,7 +260,8 @@ bool turn_in_body(Graph& graph, const PassContext& context) {
 }  // namespace
 
 // A Loop whose iterations take slice after slice of some sequences, and that nothing but their length ends, becomes a
-// Scan of them; sequences that it appends to and that are stacked afterwards become collected outputs.
+// Scan of them, whether those are tensors or were parted into a sequence; sequences that it appends to and that are
+// stacked afterwards become collected outputs.
 bool turn_loops_into_scans(Graph& graph, const PassContext& context) {
   const bool changed = for_each_body(graph, [&](Graph& g) { return turn_in_body(g, context); });
   if (changed) remove_dead_nodes(graph, context);

@@ -202,6 +202,45 @@ def test_an_index_with_an_axis() -> None:
     assert layers_of(after(text, "fold_shapes", *LOOPS)) == ["LSTM"]
 
 
+def split_loop(keepdims: int, trips: str, axis: int = 0) -> str:
+    """Return the loop over a sequence that was parted from x, along an axis."""
+    shape = f"{'T,B' if axis == 0 else 'B,T'},{cells.INPUT}"
+    item = {0: f"B,{cells.INPUT}", 1: f"1,B,{cells.INPUT}" if axis == 0 else f"B,1,{cells.INPUT}"}[keepdims]
+    before = f"{LENGTH} \n xs = SplitToSequence(x) {{axis={axis - 3}, keepdims={keepdims}}} \n m = SequenceLength(xs)"
+    text = loop(before=before.replace("Gather(shape, zero)", "Gather(shape, along)"), trips=trips)
+    at = (
+        "xt = SequenceAt(xs, i)"
+        if keepdims == 0
+        else f"constant part = int64[1] {{{axis}}} \n xa = SequenceAt(xs, i) \n xt = Squeeze(xa, part)"
+    )
+    text = text.replace("xt = Gather(x, i) {axis=0}", at)
+    text = text.replace("none, x)", "none, xs)").replace(
+        f"x: float32[T,B,{cells.INPUT}]) -> (go", f"xs: seq(float32[{item}])) -> (go"
+    )
+    text = text.replace("  constant zero", f"  constant along = int64[] {{{axis}}}\n  constant zero", 1)
+    return text.replace(f"(x: float32[T,B,{cells.INPUT}]", f"(x: float32[{shape}]", 1)
+
+
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("trips", ["n", "m"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_loop_over_a_sequence_that_was_parted(keepdims: int, trips: str, axis: int) -> None:
+    text = split_loop(keepdims, trips, axis)
+    graph = after(text, "fold_shapes", *LOOPS)
+    assert [op for op in layers_of(graph) if op != "Transpose"] == ["LSTM"]
+    result = _native.run_passes(parsed(text), ["fold_shapes", *LOOPS])
+    for size in (1, 2, 5):
+        feeds = inputs_of(parsed(text), size=size)
+        for left, right in zip(result.evaluate(feeds), parsed(text).evaluate(feeds), strict=True):
+            np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-5)
+
+
+def test_a_sequence_of_parts_of_several_steps_keeps_its_loop() -> None:
+    text = split_loop(1, "n").replace("SplitToSequence(x)", "SplitToSequence(x, two)")
+    text = text.replace("  constant zero", "  constant two = int64[] {2}\n  constant zero", 1)
+    assert "Loop" in ops_of(_native.run_passes(parsed(text), ["fold_shapes", *LOOPS]))
+
+
 def test_a_loop_that_counts_for_itself() -> None:
     text = f"""graph "g" (x: float32[T,B,3], h: float32[B,5]) -> (hn, y) {{
       constant zero = int64[] {{0}}
