@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-__all__ = ["FORMS", "Layer", "random_layer"]
+__all__ = ["FORMS", "Layer", "random_layer", "recurrent_stack"]
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 FUNCTIONS = {"LSTM": 3, "GRU": 2, "RNN": 1}
@@ -161,3 +161,45 @@ def random_layer(seed: int, *, largest: int = 40) -> Layer:
         symbols=bool(random.random() < 0.3),
         seed=seed,
     )
+
+
+def recurrent_stack(
+    op: str, layers: int, steps: int, batch: int, hidden: int, *, seed: int = 0
+) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """Return a stack of plain layers "layer0" ... of one size, and the input of a call.
+
+    Parameters
+    ----------
+    op : str
+        LSTM, GRU or RNN.
+    layers : int
+        Each reads the hidden states of the one before.
+    steps, batch, hidden : int
+        X has dims ``[steps, batch, hidden]``; ``steps`` is a size of the call.
+    seed : int, optional
+        Of the weights and of X.
+    """
+    random = np.random.default_rng(seed)
+    rows, bound = GATES[op] * hidden, 1 / np.sqrt(hidden)
+    constants = [numpy_helper.from_array(np.array([1], np.int64), "axis")]
+    nodes, x = [], "x"
+    for i in range(layers):
+        shapes = {"w": (1, rows, hidden), "r": (1, rows, hidden), "b": (1, 2 * rows)}
+        for name, dims in shapes.items():
+            constants.append(
+                numpy_helper.from_array(random.uniform(-bound, bound, dims).astype(np.float32), f"{name}{i}")
+            )
+        operands = [x, *(f"{name}{i}" for name in shapes)]
+        nodes.append(helper.make_node(op, operands, [f"y{i}"], f"layer{i}", hidden_size=hidden))
+        nodes.append(helper.make_node("Squeeze", [f"y{i}", "axis"], [f"x{i + 1}"]))
+        x = f"x{i + 1}"
+    float32 = onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        nodes,
+        "stack",
+        [helper.make_tensor_value_info("x", float32, ["t", batch, hidden])],
+        [helper.make_tensor_value_info(x, float32, None)],
+        constants,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
+    return model, {"x": random.uniform(-1, 1, (steps, batch, hidden)).astype(np.float32)}

@@ -136,6 +136,7 @@
   X(recurrent_exponent_packed) \
   X(recurrent_codes)           \
   X(recurrent64)               \
+  X(recurrent_stack)           \
   X(recurrent)                 \
   X(lrn_nchwc)                 \
   X(lrn_nchw)                  \

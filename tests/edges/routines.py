@@ -97,6 +97,22 @@ def _recurrent(op: str, gates: int, outputs: int = 2, directions: int = 1, **att
     return build
 
 
+def _stack(net: Net) -> Any:
+    """Two layers of different cells, one above the other."""
+    net.fixed.update("IH")
+    hidden, x = net.sizes["H"], net.input("TBI")
+    for op, gates, size in (("GRU", 3, "I"), ("LSTM", 4, "H")):
+        weights = [
+            net.array(np.float32(0.2) * _uniform((1, gates * hidden, net.sizes[a]), i))
+            for i, a in enumerate(size + "H")
+        ]
+        is_last = op == "LSTM"
+        outputs = net.node(op, [x, *weights], 3 if is_last else 1, pin=is_last, hidden_size=hidden)
+        if not is_last:
+            x = net.node("Squeeze", [outputs, net.array(np.array([1], np.int64))], pin=False)
+    return outputs
+
+
 def _ragged(op: str, dtype: str = "float32", **attrs: Any) -> Callable[[Net], Any]:
     """Lengths, weights that are inputs, and functions of their own."""
 
@@ -396,6 +412,10 @@ ROUTINES: dict[str, list[Spec]] = {
     "cpu:float32/recurrent_exponent_packed": [
         Spec({"T": 3, "B": 1, "I": 8, "H": 260}, _recurrent("LSTM", 4, 3), fixed="B"),
         Spec({"T": 3, "B": 1, "I": 8, "H": 300}, _recurrent("GRU", 3, linear_before_reset=1), fixed="B"),
+    ],
+    "cpu:float32/recurrent_stack": [
+        Spec({"T": 3, "B": 2, "I": 5, "H": 7}, _stack),
+        Spec({"T": 8, "B": 1, "I": 5, "H": 7}, _stack),
     ],
     "cpu:float64/recurrent": [
         Spec({"T": 3, "B": 4, "I": 5, "H": 7, "G": 28}, _ragged("LSTM", "float64", clip=0.5), fixed="G"),

@@ -81,6 +81,13 @@ _NETWORKS = {
         "lh, gh",
         {"w": (1, 1040, 8), "r": (1, 1040, 260), "v": (1, 12, 260), "q": (1, 12, 4)},
     ),
+    "recurrent_stack": _Network(
+        "float[T, 1, 8] x",
+        "a = LSTM <hidden_size = 8> (x, w, r) b = Squeeze (a, one) c = LSTM <hidden_size = 8> (b, w, r) d = Squeeze (c, one) "
+        "y, h = GRU <hidden_size = 4> (d, v, q)",
+        "y, h",
+        {"w": (1, 32, 8), "r": (1, 32, 8), "v": (1, 12, 8), "q": (1, 12, 4)},
+    ),
     "recurrent64": _Network(
         "double[T, 2, 8] x, int32[2] lengths",
         "u = Cast <to = 11> (w) v = Cast <to = 11> (r) y, h = GRU <hidden_size = 4> (x, u, v, , lengths)",

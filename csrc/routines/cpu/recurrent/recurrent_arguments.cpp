@@ -38,13 +38,17 @@ RecurrentArguments::Sizes RecurrentArguments::sizes(std::span<const Arg> args, c
     NEO_CHECK(given == Dims{batch}, Shape, op, "sequence_lens must have dims ", to_string(Dims{batch}), ". Got ",
               to_string(given));
   }
+  check_states(args, state, op);
+  return {steps, batch};
+}
+
+void RecurrentArguments::check_states(std::span<const Arg> args, const Dims& state, std::string_view op) const {
   for (const int i : {initial_h, initial_c}) {
     if (i < 0) continue;
     const Dims& given = args[static_cast<size_t>(i)].dims;
     NEO_CHECK(given == state, Shape, op, "an initial state must have dims ", to_string(state), ". Got ",
               to_string(given));
   }
-  return {steps, batch};
 }
 
 }  // namespace neo

@@ -22,6 +22,8 @@ struct RecurrentArguments {
   };
   // The sizes of X, whose layout is the form's. A Shape error where the lengths or an initial state do not fit them.
   Sizes sizes(std::span<const Arg> args, const RecurrentForm& form, std::string_view op) const;
+  // A Shape error where an initial state has other dims.
+  void check_states(std::span<const Arg> args, const Dims& state, std::string_view op) const;
 };
 
 }  // namespace neo

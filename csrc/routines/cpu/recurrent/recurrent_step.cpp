@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/check.h"
 #include "routines/cpu/recurrent/ragged_rows.h"
-#include "routines/cpu/recurrent/recurrent_arguments.h"
 #include "routines/cpu/tasks.h"
 #include "routines/patterns/epilogue.h"
 
@@ -24,12 +24,13 @@ ConvOperands unclamped() {
 
 class RecurrentStep final : public KernelStep {
  public:
-  RecurrentStep(const Candidate& candidate, const RecurrentMethod& method, const Target& target, PackedStore& packed)
-      : op_(candidate.workload->root().op),
-        design_(RecurrentDesign::of(*read_recurrent(candidate.workload->root(), nullptr), method, target)),
+  RecurrentStep(std::string op, const RecurrentForm& form, const RecurrentArguments& arguments,
+                const RecurrentMethod& method, const Target& target, PackedStore& packed)
+      : op_(std::move(op)),
+        design_(RecurrentDesign::of(form, method, target)),
         packed_(pack_recurrent(form_, design_.packing, kernels_.tiles, kernels_.pack_rows, packed)),
         constants_(packed_.weights()),
-        arguments_(RecurrentArguments::of(candidate, form_)) {
+        arguments_(arguments) {
     packed_.recurrent.exponent_packed.prefetched = packed_.candidate.exponent_packed.prefetched = kernels_.prefetched;
     if (design_.has_codes()) {
       w_codes_ = CodesMatrix(form_, *form_.w, *form_.w_scale, form_.w_zero, form_.input, design_.codes, packed);
@@ -535,7 +536,15 @@ class RecurrentStep final : public KernelStep {
 
 std::unique_ptr<Step> make_recurrent_step(const Candidate& candidate, const RecurrentMethod& method,
                                           const Target& target, PackedStore& packed) {
-  return std::make_unique<RecurrentStep>(candidate, method, target, packed);
+  const Node& node = candidate.workload->root();
+  const RecurrentForm form = *read_recurrent(node, nullptr);
+  return make_recurrent_layer(node.op, form, RecurrentArguments::of(candidate, form), method, target, packed);
+}
+
+std::unique_ptr<KernelStep> make_recurrent_layer(std::string op, const RecurrentForm& form,
+                                                 const RecurrentArguments& arguments, const RecurrentMethod& method,
+                                                 const Target& target, PackedStore& packed) {
+  return std::make_unique<RecurrentStep>(std::move(op), form, arguments, method, target, packed);
 }
 
 }  // namespace neo
