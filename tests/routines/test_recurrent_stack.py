@@ -91,8 +91,9 @@ def test_every_number_of_stages(tier):
 
 @by_tier
 @pytest.mark.parametrize("op", list(GATES))
-def test_the_bits_are_those_of_any_chunks_and_stages(tier, op):
-    stack = Stack(np.random.default_rng(2), [op] * 3, 13, 2, 12, [20, 20, 20])
+@pytest.mark.parametrize("batch", [1, 2, 7])
+def test_the_bits_are_those_of_any_chunks_and_stages(tier, op, batch):
+    stack = Stack(np.random.default_rng(2), [op] * 3, 13, batch, 12, [20, 20, 20])
     expected = stack.run(tier, f"{ROUTINE}{{chunk=8 stages=2}}")
     for chunk, stages in ((1, 2), (4, 3), (8, 3)):
         for a, e in zip(stack.run(tier, f"{ROUTINE}{{chunk={chunk} stages={stages}}}", stages), expected, strict=True):
