@@ -129,9 +129,9 @@ struct TransposedAttributes {
     const auto i = static_cast<size_t>(axis);
     const bool same = window.auto_pad == AutoPad::SameUpper || window.auto_pad == AutoPad::SameLower;
     if (output_shape.empty() && !same) return window.pads[i];
-    const Dim total = transposed_natural(window, output_padding, axis, kernel, input) - output(axis, kernel, input);
-    const int64_t half = floordiv(total, 2).value();
-    return window.auto_pad == AutoPad::SameUpper ? half : total.value() - half;
+    const Dim whole = transposed_natural(window, output_padding, axis, kernel, input);
+    const int64_t total = std::max<int64_t>(0, (whole - output(axis, kernel, input)).value());
+    return window.auto_pad == AutoPad::SameUpper ? total / 2 : total - total / 2;
   }
 };
 

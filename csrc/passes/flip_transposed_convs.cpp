@@ -26,8 +26,9 @@ std::optional<Trimmed> trimmed(const Node& node, const Window& window, int axis,
   const Dim steps = (node.inputs[0]->shape()[axis + 2] - Dim(1)) * Dim(window.strides[i]);
   const Dim total = steps + Dim(1 + extra + reach) - node.outputs[0]->shape()[axis + 2];
   if (!total.is_constant()) return std::nullopt;
-  const int64_t all = total.value(), half = all >= 0 ? all / 2 : -((1 - all) / 2);
-  const int64_t begin = window.auto_pad == AutoPad::SameUpper ? half : all - half;
+  // A larger output has nothing from any tap at its end.
+  const int64_t all = total.value(), taken = std::max<int64_t>(0, all);
+  const int64_t begin = window.auto_pad == AutoPad::SameUpper ? taken / 2 : taken - taken / 2;
   return Trimmed{begin, all - begin};
 }
 

@@ -110,6 +110,9 @@ def test_transposed_convolution_to_a_given_shape():
     np.testing.assert_array_equal(given, natural[:, :, :6, :6])
     lower = run("ConvTranspose", x, w, strides=[2, 2], output_shape=[6, 6])
     np.testing.assert_array_equal(lower, natural[:, :, 1:, 1:])
+    for mode in ("NOTSET", "SAME_UPPER", "SAME_LOWER"):
+        larger = run("ConvTranspose", x, w, strides=[2, 2], output_shape=[8, 9], auto_pad=mode)
+        np.testing.assert_array_equal(larger, np.pad(natural, [(0, 0), (0, 0), (0, 1), (0, 2)]))
 
 
 def test_deformed_convolution_without_offsets_is_a_convolution():

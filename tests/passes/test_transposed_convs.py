@@ -49,7 +49,7 @@ def test_groups_stay_apart() -> None:
     assert ops_of(after(stride_1("group=2", 4), "flip_transposed_convs")) == ["Conv"]
 
 
-@pytest.mark.parametrize("shape", [[7, 6], [5, 7], [8, 8]])
+@pytest.mark.parametrize("shape", [[7, 6], [5, 7], [8, 8], [9, 11]])
 def test_a_given_shape(shape: list[int]) -> None:
     text = stride_1(f"output_shape={shape}").replace("H", "6")
     assert ops_of(after(text, "flip_transposed_convs")) == ["Conv"]

@@ -38,7 +38,7 @@ def enlarging(random, rank):
         attrs["pads"] = [int(random.integers(0, max(1, min(n // 2, 4)))) for n in natural * 2]
         attrs["output_padding"] = [int(random.integers(0, s)) for s in strides]
     elif mode == "output_shape":
-        attrs["output_shape"] = [max(1, n - int(random.integers(0, 4))) for n in natural]
+        attrs["output_shape"] = [max(1, n - int(random.integers(-3, 4))) for n in natural]
     else:
         attrs["auto_pad"] = mode
     return sizes, attrs

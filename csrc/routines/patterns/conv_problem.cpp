@@ -57,9 +57,8 @@ int64_t ConvGeometry::pad_begin(int axis, int64_t input, int64_t output) const {
   if (!transposed) return window_pad_begin(window, axis, k, input);
   if (!pads_from_output) return window.pads[i];
   const int64_t whole = window.strides[i] * (input - 1) + output_padding[i] + (k - 1) * window.dilations[i] + 1;
-  const int64_t total = whole - output;
-  const int64_t half = total >= 0 ? total / 2 : -ceil_div(-total, 2);
-  return window.auto_pad == AutoPad::SameUpper ? half : total - half;
+  const int64_t total = std::max<int64_t>(0, whole - output);
+  return window.auto_pad == AutoPad::SameUpper ? total / 2 : total - total / 2;
 }
 
 bool ConvGeometry::is_sampling_pointwise() const {
