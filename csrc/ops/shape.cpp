@@ -370,11 +370,10 @@ void infer_expand(InferContext& ctx) {
     if (!length || !ctx.ranked(0)) return ctx.set_output(0, ctx.dtype(0), Shape());
     // An axis of another size than 1 keeps it, whatever it is expanded to.
     const Shape& x = ctx.shape(0);
-    const int rank = std::max(static_cast<int>(*length), x.rank());
-    std::vector<Dim> dims;
-    for (int axis = x.rank() - rank; axis < x.rank(); ++axis) {
-      const bool keeps = axis >= 0 && (x[axis].range().lo > 1 || x[axis].range().hi < 1);
-      dims.push_back(keeps ? x[axis] : ctx.fresh("expand"));
+    std::vector<Dim> dims = fresh_dims(ctx, std::max<int64_t>(*length, x.rank()), "expand");
+    for (int axis = 0; axis < x.rank(); ++axis) {
+      if (x[axis].range().lo > 1 || x[axis].range().hi < 1)
+        dims[dims.size() - static_cast<size_t>(x.rank() - axis)] = x[axis];
     }
     return ctx.set_output(0, ctx.dtype(0), Shape(std::move(dims)));
   }

@@ -134,7 +134,7 @@ def test_pad_crops_where_pads_are_negative():
 
 
 def test_what_is_expanded_or_repeated_by_unknown_numbers_keeps_the_sizes_that_are_certain():
-    assert infer("Expand", "float32[3,1,N]", "int64[4]") == "float32[expand,3,expand_1,expand_2]"
+    assert infer("Expand", "float32[3,1,N]", "int64[4]") == "float32[expand,3,expand_2,expand_3]"
     assert infer("Expand", "float32[0,7]", "int64[1]") == "float32[0,7]"
     assert infer("Tile", "float32[0,4]", "int64[2]") == "float32[0,tile]"
 

@@ -16,7 +16,7 @@ constexpr double kCallVisits = 100;
 // Whether elements keep their order, or are those of a sequence: they are copied in stretches. Other operators that
 // compute nothing, such as a Transpose or a GatherElements, visit them one by one.
 bool copies_in_order(const Workload& workload) {
-  constexpr std::string_view kOps[] = {"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"};
+  constexpr std::string_view kOps[] = {"Concat", "Flatten", "Identity", "Reshape", "Split", "Squeeze", "Unsqueeze"};
   const auto is_tensor = [](const Value* v) { return v->type.is_tensor(); };
   return std::ranges::find(kOps, workload.root().op) != std::end(kOps) ||
          !std::ranges::all_of(workload.inputs, is_tensor) || !std::ranges::all_of(workload.outputs, is_tensor);
