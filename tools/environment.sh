@@ -158,9 +158,10 @@ install_neo() {
   rm -f "$venv"/neo*.stamp
   # The build tools stay in the environment, so that a second build compiles only what changed.
   mapfile -t requirements < <(build_requirements)
-  pip_install "${requirements[@]}"
+  pip_install --no-compile "${requirements[@]}"
+  # Python compiles what is imported; all of it takes longer.
   SKBUILD_BUILD_DIR=$root/build/venv SKBUILD_CMAKE_DEFINE=$(IFS=";" && printf '%s' "${defines[*]}") \
-    pip_install --no-build-isolation "$root${extra:+[$extra]}"
+    pip_install --no-compile --no-build-isolation "$root${extra:+[$extra]}"
   printf '%s\n' "$sources" >"$venv/neo.stamp"
   [ -z "$extra" ] || printf '%s\n' "$wanted" >"$stamp"
 }

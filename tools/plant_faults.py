@@ -257,15 +257,15 @@ def rings(copy: Path, seeds: int) -> int:
     files = sorted({name.partition("::")[0] for one in found.values() for name in one["tests"]})
     order: dict[str, list[str]] = defaultdict(list)
     functions: dict[str, list[Mapping[str, int]]] = defaultdict(list)
-    slow = set()
+    slow: dict[str, set[int]] = defaultdict(set)
     for kind, value in run_pytest(copy, ["--collect-only", *files]) if files else []:
         if kind == "item":
             name, axes, is_slow = value
             function = name.partition("[")[0]
+            if is_slow:
+                slow[function].add(len(order[function]))
             order[function].append(name)
             functions[function].append(axes)
-            if is_slow:
-                slow.add(function)
     seconds = pytest_ring.read_record()
     failing = {fault: {*one["tests"]} for fault, one in found.items()}
     for ids in failing.values():  # a file that cannot be imported fails in every sample

@@ -7,7 +7,7 @@ A run of the whole suite is sampled; a run of named files, or with ``-k``, is no
   seconds (``tests/seconds.json``) does not know yet.
 - Of every other function one case in ``PERIOD`` is drawn, spread evenly over the list of its cases, and at least so many
   that each value of its short axes (tier, number of threads, mode ...) occurs.
-- Of the functions with one case that are marked ``slow`` one in ``PERIOD`` is drawn.
+- Of the functions with one case that are marked ``slow`` one in ``PERIOD`` is drawn, and of single cases that are.
 
 ``--about N`` draws about N tests from those, where each takes longer: under sanitizers, on an emulated processor. One of
 a folder that ``--fuller`` names is four times as likely as another. Smaller networks of the same graph
@@ -82,7 +82,10 @@ def draw(axes: Sequence[Mapping[str, int]], seed: str) -> list[int]:
 
 
 def ring(
-    functions: Mapping[str, Sequence[Mapping[str, int]]], slow: set[str], seconds: Mapping[str, float], seed: str
+    functions: Mapping[str, Sequence[Mapping[str, int]]],
+    slow: Mapping[str, set[int]],
+    seconds: Mapping[str, float],
+    seed: str,
 ) -> dict[str, list[int]]:
     """Return which cases of every function run.
 
@@ -90,8 +93,8 @@ def ring(
     ----------
     functions : mapping
         Name of a function -> for each of its cases the index of its value on every axis.
-    slow : set of str
-        Names of the functions with a case that is marked ``slow``.
+    slow : mapping
+        Name of a function -> which of its cases are marked ``slow``.
     seconds : mapping
         Name of a function -> what all its cases took, in seconds of one core.
     seed : str
@@ -99,12 +102,15 @@ def ring(
     """
     chosen = {}
     for name, axes in functions.items():
-        if len(axes) == 1:
-            chosen[name] = [] if name in slow and number(seed, name) % PERIOD else [0]
-        elif seconds.get(name, 0.0) < CHEAP_SECONDS:
-            chosen[name] = list(range(len(axes)))
+        marked = slow.get(name, set())
+        if len(axes) == 1 or len(marked) < len(axes):
+            drawn = [case for case in sorted(marked) if number(seed, name, str(case)) % PERIOD == 0]
+            usual = [case for case in range(len(axes)) if case not in marked]
         else:
-            chosen[name] = draw(axes, seed + name)
+            drawn, usual = [], list(range(len(axes)))
+        if len(usual) > 1 and seconds.get(name, 0.0) >= CHEAP_SECONDS:
+            usual = [usual[case] for case in draw([axes[case] for case in usual], seed + name)]
+        chosen[name] = sorted(drawn + usual)
     return chosen
 
 
@@ -125,11 +131,12 @@ class Ring:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         functions: dict[str, list[Mapping[str, int]]] = defaultdict(list)
-        slow = set()
+        slow: dict[str, set[int]] = defaultdict(set)
         for item in items:
-            functions[function_of(item)].append(getattr(getattr(item, "callspec", None), "indices", {}))
+            cases = functions[function_of(item)]
             if item.get_closest_marker("slow"):
-                slow.add(function_of(item))
+                slow[function_of(item)].add(len(cases))
+            cases.append(getattr(getattr(item, "callspec", None), "indices", {}))
         chosen = {name: set(cases) for name, cases in ring(functions, slow, read_record(), self.seed).items()}
         kept: list[pytest.Item] = []
         counts: dict[str, int] = defaultdict(int)

@@ -41,15 +41,21 @@ def test_values_of_several_axes_are_all_there():
 
 
 def test_what_is_cheap_or_not_known_runs_whole():
-    functions = {"new": CASES, "cheap": CASES, "dear": CASES, "alone": [{}], "slow": [{}]}
-    slow = 0
+    functions = {"new": CASES, "cheap": CASES, "dear": CASES, "alone": [{}], "slow": [{}], "mixed": [{}, {}]}
+    slow = mixed = 0
+    marked = {"slow": {0}, "mixed": {1}}
     for seed in range(120):
-        chosen = pytest_ring.ring(functions, {"slow"}, {"cheap": 0.2, "dear": 60.0, "alone": 60.0}, str(seed))
+        chosen = pytest_ring.ring(
+            functions, marked, {"cheap": 0.2, "dear": 60.0, "alone": 60.0, "mixed": 60.0}, str(seed)
+        )
         assert len(chosen["new"]) == len(chosen["cheap"]) == len(CASES)
         assert len(chosen["dear"]) < len(CASES) / 4
         assert chosen["alone"] == [0]
         slow += len(chosen["slow"])
+        assert chosen["mixed"][0] == 0
+        mixed += len(chosen["mixed"]) - 1
     assert 5 < slow < 40
+    assert 5 < mixed < 40
 
 
 def run(folder, *arguments):
