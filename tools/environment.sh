@@ -107,28 +107,33 @@ show_progress() {
   if [ -t 3 ]; then printf '\r\033[K' >&3; fi
 }
 
-# What pyproject.toml wants for a build, one requirement a line, and the two tools that the backend would fetch.
-build_requirements() {
-  "$venv/bin/python" - "$root/pyproject.toml" <<'END'
+# requirements_of <name>...: what pyproject.toml lists under these names, one requirement a line.
+requirements_of() {
+  "$venv/bin/python" - "$root/pyproject.toml" "$@" <<'END'
 import ast, re, sys
 text = open(sys.argv[1], encoding="utf-8").read()
-print(*ast.literal_eval(re.search(r"^requires = (\[.*?\])", text, re.M | re.S)[1]), sep="\n")
-print("cmake>=3.22", "ninja>=1.10", sep="\n")
+for name in sys.argv[2:]:
+    print(*ast.literal_eval(re.search(rf"^{name} = (\[.*?\])$", text, re.M | re.S)[1]), sep="\n")
 END
 }
 
-# pip_install <argument>...: with the progress on the terminal and everything in the log.
+# fail_install <log>: ends with the errors that are in it.
+fail_install() {
+  grep -E 'error:|ERROR:|CMake Error|^no such' "$1" | head -n 20 >&2 || true
+  fail "the installation failed; the whole log is in $1"
+}
+
+# pip_install <argument>...: with the progress on the terminal and everything in the log. Python compiles what is
+# imported; to compile all of it takes longer.
 pip_install() {
-  if ! "$venv/bin/python" -m pip install -v --disable-pip-version-check "$@" 2>&1 | show_progress; then
-    grep -E 'error:|ERROR:|CMake Error|^no such' "$log" | head -n 20 >&2 || true
-    fail "the installation failed; the whole log is in $log"
-  fi
+  "$venv/bin/python" -m pip install -v --no-compile --disable-pip-version-check "$@" 2>&1 | show_progress ||
+    fail_install "$log"
 }
 
 # install_neo [extra [NAME=VALUE...]]: brings $root/.venv up to date with the checkout, built in $root/build/venv with
 # the given CMake variables. Sets `venv`. With the extra `test`, tests/cpp and tests/kernel_ir belong to what is built.
 install_neo() {
-  local extra=${1:-} sources wanted stamp defines requirements watched=()
+  local extra=${1:-} sources wanted stamp defines requirements fetching watched=()
   [ $# -eq 0 ] || shift
   defines=("$@")
   venv=$root/.venv
@@ -157,11 +162,18 @@ install_neo() {
   : >"$log"
   rm -f "$venv"/neo*.stamp
   # The build tools stay in the environment, so that a second build compiles only what changed.
-  mapfile -t requirements < <(build_requirements)
-  pip_install --no-compile "${requirements[@]}"
-  # Python compiles what is imported; all of it takes longer.
+  mapfile -t requirements < <(requirements_of requires)
+  pip_install "${requirements[@]}" "cmake>=3.22" "ninja>=1.10"  # the backend would fetch the last two
+  # What neo needs to run is fetched while it is compiled.
+  mapfile -t requirements < <(requirements_of dependencies ${extra:+"$extra"})
+  "$venv/bin/python" -m pip install --no-compile --disable-pip-version-check "${requirements[@]}" \
+    >"$root/build/requirements.log" 2>&1 &
+  fetching=$!
+  trap 'kill $fetching 2>/dev/null' EXIT
   SKBUILD_BUILD_DIR=$root/build/venv SKBUILD_CMAKE_DEFINE=$(IFS=";" && printf '%s' "${defines[*]}") \
-    pip_install --no-compile --no-build-isolation "$root${extra:+[$extra]}"
+    pip_install --no-build-isolation --no-deps "$root"
+  wait $fetching || fail_install "$root/build/requirements.log"
+  trap - EXIT
   printf '%s\n' "$sources" >"$venv/neo.stamp"
   [ -z "$extra" ] || printf '%s\n' "$wanted" >"$stamp"
 }

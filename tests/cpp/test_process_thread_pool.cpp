@@ -64,10 +64,18 @@ TEST(ProcessThreadPool, options_come_from_the_knobs) {
   unsetenv("NEO_SPIN_US");
 }
 
+// A team whose threads have all started: a fork while one starts could leave a sanitizer's allocator locked in the
+// child.
+auto lease_started() {
+  auto team = process_thread_pool().lease(3, Oversubscribe::Yes);
+  run_on_every_member(*team, [](int) {});
+  return team;
+}
+
 TEST(ProcessThreadPool, child_of_fork_has_a_fresh_pool) {
   SerialTeam serial;
   const double expected = sum_by_tasks(serial, 64);
-  const auto team = process_thread_pool().lease(3, Oversubscribe::Yes);
+  const auto team = lease_started();
   EXPECT_EQ(sum_by_tasks(*team, 64), expected);
   const int status = status_of_child([&] {
     ThreadPool& pool = process_thread_pool();
@@ -85,7 +93,7 @@ TEST(ProcessThreadPool, child_of_fork_has_a_fresh_pool) {
 TEST(ProcessThreadPool, team_from_before_fork_still_works_in_the_child) {
   SerialTeam serial;
   const double expected = sum_by_tasks(serial, 64);
-  auto team = process_thread_pool().lease(3, Oversubscribe::Yes);
+  auto team = lease_started();
   EXPECT_EQ(sum_by_tasks(*team, 64), expected);
   const int status = status_of_child([&] {
     const bool is_right = sum_by_tasks(*team, 64) == expected;

@@ -24,7 +24,7 @@ std::unique_ptr<Program> make_basic(const Choice& choice) {
     if (auto made = family.read(parsed.workload, options, &why)) return made->program();
     reasons += str(family.name, ": ", why, "; ");
   }
-  NEO_CHECK(false, Model, "programs", "a family must take the workload. Got ", reasons);
+  fail(ErrorKind::Model, "programs", str("a family must take the workload. Got ", reasons));
 }
 
 // One kernel that writes the results of several workloads of one run-time input, row after row.
