@@ -94,7 +94,8 @@ def compiled(command: Sequence[str | Path], texts: Mapping[str, str], result: st
     def run(made: Path) -> None:
         for name, text in texts.items():
             (made / name).write_text(text, encoding="utf-8")
-        done = subprocess.run(words, cwd=made, capture_output=True, text=True, check=False)
+        alone = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}  # that of a sanitizer
+        done = subprocess.run(words, cwd=made, env=alone, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-3000:]
 
     parts = [version(words[0]), *words, *(part for name, text in sorted(texts.items()) for part in (name, text))]

@@ -55,7 +55,7 @@ build() {
 }
 
 cpp_tests() {
-  "${unshuffled[@]}" "build/$preset/neo_cpp_tests" --gtest_brief=1
+  "${unshuffled[@]}" tools/cpp_tests.sh "build/$preset/neo_cpp_tests"
 }
 
 # The interpreter itself leaks on purpose; its own allocator would hide errors from the sanitizer. BLAS threads
