@@ -126,7 +126,9 @@ class Ring:
         self.seed = seed
         self.about = about
         self.fuller = tuple(f"{folder}/" for folder in fuller)
-        self.text = ""
+        self.drawn = f"drawn by --seed {seed}" + ("" if about is None else f" --about {about}")
+        # Where others collect the tests for this process, it does not know how many there are.
+        self.text = f"neo: a sample of the tests, {self.drawn}; --all runs all"
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -145,11 +147,9 @@ class Ring:
             if counts[name] in chosen[name]:
                 kept.append(item)
             counts[name] += 1
-        also = ""
         if self.about is not None:
             kept = self.thinned(kept, self.about)
-            also = f" --about {self.about}"
-        self.text = f"neo: {len(kept)} of {len(items)} tests, drawn by --seed {self.seed}{also}; --all runs all"
+        self.text = f"neo: {len(kept)} of {len(items)} tests, {self.drawn}; --all runs all"
         stay = set(kept)
         left = [item for item in items if item not in stay]
         items[:] = kept
@@ -168,8 +168,7 @@ class Ring:
         return self.text
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if self.text:
-            terminalreporter.write_line(self.text)
+        terminalreporter.write_line(self.text)
 
 
 def read_record() -> dict[str, float]:

@@ -110,3 +110,9 @@ def test_about_so_many_are_drawn_and_more_of_what_is_named(suite):
     assert more > 2.5 * many
     assert "of 831 tests, drawn by --seed 7 --about 100; --all runs all" in text
     assert "831 passed" in run(suite, "--seed", "7", "--about", "9000")
+
+
+def test_processes_that_collect_for_another_one_draw_as_it_says(suite):
+    text = run(suite, "--seed", "7", "-p", "xdist", "-n", "2")
+    assert "31 passed" in text, "what the record does not know runs whole"
+    assert "neo: a sample of the tests, drawn by --seed 7; --all runs all" in text
