@@ -121,8 +121,10 @@ Tensor packed_column_bias(const GemmProblem& problem, int64_t block, PackedStore
   const int64_t columns = problem.columns(), padded = ceil_div(columns, block) * block;
   return store.floats(padded, {problem.bias}, [&](float* to) {
     const Tensor& bias = *problem.bias->constant;
-    for (int64_t i = 0; i < columns; ++i) to[i] = problem.bias_scale * bias.as<float>()[bias.size() == 1 ? 0 : i];
-    std::fill_n(to + columns, padded - columns, 0.0f);
+    // The hint of no columns is one.
+    const int64_t held = bias.size() == 1 ? columns : std::min(columns, bias.size());
+    for (int64_t i = 0; i < held; ++i) to[i] = problem.bias_scale * bias.as<float>()[bias.size() == 1 ? 0 : i];
+    std::fill_n(to + held, padded - held, 0.0f);
   });
 }
 
