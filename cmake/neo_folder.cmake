@@ -6,7 +6,7 @@ find_package(Threads REQUIRED)
 add_library(neo_instrumentation INTERFACE)
 if(NEO_SANITIZE)
   target_compile_options(neo_instrumentation INTERFACE -fsanitize=${NEO_SANITIZE} -fno-sanitize-recover=all
-                                                       -fno-omit-frame-pointer -g1)
+                                                       -fno-omit-frame-pointer -g1 -gz)
   target_link_options(neo_instrumentation INTERFACE -fsanitize=${NEO_SANITIZE})
 endif()
 if(NEO_COVERAGE)
