@@ -270,19 +270,24 @@ class Builder {
     }
   }
 
-  // A group is taken whole or not at all.
+  // A group is taken whole or not at all. Each member agrees with the next one that reads its results, up to the root:
+  // edges to nodes nearby leave an elimination smaller tables than edges to the root would.
   void add_group_edges() {
     for (size_t g = 0; g < problem_->groups.size(); ++g) {
       const auto& nodes = problem_->groups[g].nodes;
-      const int root = problem_->index.at(nodes.back());
+      const auto takes = [&](int variable, size_t choice) {
+        return group_of(problem_->nodes[static_cast<size_t>(variable)].choices[choice]) == static_cast<int>(g);
+      };
       for (size_t i = 0; i + 1 < nodes.size(); ++i) {
-        const int member = problem_->index.at(nodes[i]);
-        add_edge(member, root, [&](size_t m, size_t r) {
-          const bool absorbed =
-              group_of(problem_->nodes[static_cast<size_t>(member)].choices[m]) == static_cast<int>(g);
-          const bool taken = group_of(problem_->nodes[static_cast<size_t>(root)].choices[r]) == static_cast<int>(g);
-          return absorbed == taken ? 0.0 : kForbidden;
-        });
+        const auto reads_member = [&](const Node* node) {
+          return std::any_of(node->inputs.begin(), node->inputs.end(),
+                             [&](const Value* value) { return value && value->producer == nodes[i]; });
+        };
+        auto next = std::find_if(nodes.begin() + static_cast<std::ptrdiff_t>(i) + 1, nodes.end(), reads_member);
+        if (next == nodes.end()) --next;
+        const int member = problem_->index.at(nodes[i]), reader = problem_->index.at(*next);
+        add_edge(member, reader,
+                 [&](size_t m, size_t r) { return takes(member, m) == takes(reader, r) ? 0.0 : kForbidden; });
       }
     }
   }

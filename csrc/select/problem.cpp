@@ -66,6 +66,7 @@ double* WorkLimits::find(std::string_view name) {
       {"small", &small},
       {"enough", &enough},
       {"table", &table},
+      {"quick_table", &quick_table},
       {"tables", &tables},
       {"first_width", &first_width},
       {"last_width", &last_width},

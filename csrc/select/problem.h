@@ -58,11 +58,12 @@ double rounding_of(double limit);
 
 // Sizes that bound the work, by which the same problem has the same solution on every machine.
 struct WorkLimits {
-  double largest = 1 << 22;             // cells of one joined table of the exact elimination
-  double most = 1 << 25;                // cells of all of them; beyond, only tables within `small` are made
+  double largest = 1 << 20;             // cells of one joined table of the exact elimination
+  double most = 1 << 23;                // cells of all of them; beyond, only tables within `small` are made
   double small = 1 << 16;               // cells
   double enough = 1 << 16;              // cells of all tables up to which no other order is tried
   double table = 1 << 16;               // cells of a table of a search's bounds, beyond which its bucket is split
+  double quick_table = 1 << 13;         // the same in the search that comes first
   double tables = 1 << 25;              // cells of all of these tables, as far as splitting achieves it
   double first_width = 1 << 6;          // partial choices that a level of the first search keeps
   double last_width = 1 << 15;          // of the last search

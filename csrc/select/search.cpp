@@ -176,7 +176,19 @@ Outcome CoreSearch::run() {
 
 Outcome search_core(const Core& core, const std::function<bool(const std::vector<int>&)>& accept,
                     const WorkLimits& limits, Deadline deadline, SearchProof* proof) {
-  return CoreSearch(core, accept, limits, deadline, proof).run();
+  // Small tables take little time and memory, and prove the best choice of most problems.
+  WorkLimits quick = limits;
+  quick.table = std::min(limits.table, limits.quick_table);
+  Outcome first = CoreSearch(core, accept, quick, deadline, proof).run();
+  if (first.complete || quick.table == limits.table || is_over(deadline)) return first;
+  if (proof != nullptr) *proof = {};
+  Outcome second = CoreSearch(core, accept, limits, deadline, proof).run();
+  if (first.found && !(second.value <= first.value)) {
+    second.found = true;
+    second.choice = std::move(first.choice);
+    second.value = first.value;
+  }
+  return second;
 }
 
 }  // namespace neo::select
