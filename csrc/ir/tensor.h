@@ -59,6 +59,8 @@ class Tensor {
   // The same elements under other dims of equal count; shares memory.
   Tensor reshaped(Dims dims) const;
   const std::shared_ptr<void>& owner() const { return owner_; }
+  // Equal for tensors that share their elements, which are not written out for it.
+  const void* identity() const { return splat_ ? static_cast<const void*>(splat_.get()) : data_; }
 
  private:
   struct Splat;

@@ -47,7 +47,7 @@ using PackingKey = std::pair<std::string, std::vector<const void*>>;
 
 PackingKey packing_key(const Candidate& c) {
   PackingKey key{str(c.routine->name(), " ", c.cost.packed_bytes), {}};
-  for (const Value* v : c.workload->inputs) key.second.push_back(v->constant ? v->constant->data() : nullptr);
+  for (const Value* v : c.workload->inputs) key.second.push_back(v->constant ? v->constant->identity() : nullptr);
   return key;
 }
 

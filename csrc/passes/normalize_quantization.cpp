@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 
 #include "passes/pattern.h"
@@ -208,16 +209,26 @@ bool rewrite_concat(Rewriter& rewriter, Node& node) {
   return true;
 }
 
-// The largest sum of magnitudes of weights behind one output channel.
-double largest_sum(const Tensor& weights, int axis) {
-  const Dims& dims = weights.dims();
+// The largest sum of the magnitudes of codes less their zero point behind one position of the axis. A zero point has one
+// element, or one for each position; null: 0.
+double largest_sum(const Tensor& codes, const Tensor* zero, int axis) {
+  const Dims& dims = codes.dims();
+  const int64_t along = dims[static_cast<size_t>(axis)];
   int64_t inner = 1;
   for (size_t i = static_cast<size_t>(axis) + 1; i < dims.size(); ++i) inner *= dims[i];
-  const std::vector<double> numbers = load_doubles(weights);
-  std::vector<double> sums(static_cast<size_t>(dims[static_cast<size_t>(axis)]), 0);
-  for (size_t i = 0; i < numbers.size(); ++i)
-    sums[i / static_cast<size_t>(inner) % sums.size()] += std::abs(numbers[i]);
-  return sums.empty() ? 0 : *std::max_element(sums.begin(), sums.end());
+  const std::vector<double> zeros = zero ? load_doubles(*zero) : std::vector<double>{0};
+  std::vector<int64_t> sums(static_cast<size_t>(along), 0);
+  const bool has_sign = codes.dtype() == DType::Int8;
+  const auto* from = codes.as<uint8_t>();
+  int64_t c = 0;
+  for (int64_t i = 0; i < codes.size(); i += inner, c = c + 1 == along ? 0 : c + 1) {
+    const auto zero_point = static_cast<int>(zeros[static_cast<size_t>(c) % zeros.size()]);
+    int64_t sum = 0;
+    for (int64_t k = i; k < i + inner; ++k)
+      sum += std::abs((has_sign ? static_cast<int8_t>(from[k]) : from[k]) - zero_point);
+    sums[static_cast<size_t>(c)] += sum;
+  }
+  return sums.empty() ? 0 : static_cast<double>(*std::max_element(sums.begin(), sums.end()));
 }
 
 bool is_one(const Value* value) {
@@ -275,10 +286,9 @@ bool rewrite_integer_product(Rewriter& rewriter, Node& node) {
   if ((w_zero && !w_zero->constant) || (zero && !is_one(zero))) return false;
   const int axis = is_conv ? 0 : codes->constant->rank() - 1;
   if (w_zero && w_zero->constant->rank() > 1) return false;
-  const auto whole = dequantized(*codes->constant, Tensor::from<float>(DType::Float32, {}, std::vector<float>{1}),
-                                 w_zero ? &*w_zero->constant : nullptr, axis);
-  if (!whole) return false;
-  const double largest = 255 * largest_sum(*whole, axis);
+  const Tensor* zeros = w_zero ? &*w_zero->constant : nullptr;
+  if (zeros && zeros->size() != 1 && zeros->size() != codes->constant->dims()[static_cast<size_t>(axis)]) return false;
+  const double largest = 255 * largest_sum(*codes->constant, zeros, axis);
   if (largest < kLargestCount && rewrite_scaled_counts(rewriter, node, axis)) return true;
   if (largest >= kExactSum) return false;
   Value* scale = rewriter.add_scalar(x->name + ".unit", DType::Float32, 1);
