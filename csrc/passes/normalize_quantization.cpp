@@ -209,8 +209,8 @@ bool rewrite_concat(Rewriter& rewriter, Node& node) {
   return true;
 }
 
-// The largest sum of the magnitudes of codes less their zero point behind one position of the axis. A zero point has one
-// element, or one for each position; null: 0.
+// The largest sum of the magnitudes of codes less their zero point behind one position of the axis. A zero point has
+// one element, or one for each position; null: 0.
 double largest_sum(const Tensor& codes, const Tensor* zero, int axis) {
   const Dims& dims = codes.dims();
   const int64_t along = dims[static_cast<size_t>(axis)];

@@ -1,6 +1,7 @@
 #include "routines/patterns/int8_product.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 
@@ -108,21 +109,30 @@ std::vector<double> spread(const Value* value, int64_t count) {
   return numbers;
 }
 
+// Which bytes occur among codes.
+std::array<bool, 256> bytes_of(const Tensor& codes) {
+  std::array<bool, 256> occurs{};
+  const auto* from = codes.as<uint8_t>();
+  for (const uint8_t* const end = from + codes.size(); from != end; ++from) occurs[*from] = true;
+  return occurs;
+}
+
 // The weights less their zero points, by output channel: visit(channel, weight).
 template <class Visit>
 void for_each_weight(const Int8Product& p, const Visit& visit) {
   const Dims dims = p.w->shape().to_dims();
   int64_t inner = 1;
   for (size_t i = static_cast<size_t>(p.channel_axis()) + 1; i < dims.size(); ++i) inner *= dims[i];
-  const int64_t channels = p.channels();
   const Tensor& codes = *p.w->constant;
-  const DType dtype = codes.dtype();
   const auto* from = codes.as<uint8_t>();
-  const std::vector<double> zeros = spread(p.w_zero, channels);
-  int64_t c = 0;
-  for (int64_t i = 0; i < codes.size(); i += inner, c = c + 1 == channels ? 0 : c + 1) {
-    const auto zero = static_cast<int64_t>(zeros[static_cast<size_t>(c)]);
-    for (int64_t k = i; k < i + inner; ++k) visit(c, code_of(dtype, from[k]) - zero);
+  std::array<int32_t, 256> numbers;
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = code_of(codes.dtype(), static_cast<uint8_t>(i));
+  const std::vector<double> given = spread(p.w_zero, p.channels());
+  const std::vector<int32_t> zeros(given.begin(), given.end());
+  for (const uint8_t* const end = from + codes.size(); from != end;) {
+    for (size_t c = 0; c < zeros.size(); ++c) {
+      for (int64_t k = 0; k < inner; ++k) visit(c, numbers[*from++] - zeros[c]);
+    }
   }
 }
 
@@ -329,8 +339,17 @@ bool has_byte_weights(const Int8Product& product) {
   const std::vector<double> zeros = spread(product.w_zero, 1);
   const double centre = product.w->dtype() == DType::Int8 ? 0 : 128;
   if (std::all_of(zeros.begin(), zeros.end(), [&](double z) { return z == centre; })) return true;
+  const auto is_byte = [](double weight) { return weight >= -128 && weight <= 127; };
   bool fits = true;
-  for_each_weight(product, [&](int64_t, int64_t weight) { fits = fits && weight >= -128 && weight <= 127; });
+  if (zeros.size() == 1) {
+    const std::array<bool, 256> occurs = bytes_of(*product.w->constant);
+    for (size_t i = 0; i < occurs.size(); ++i) {
+      const int32_t code = code_of(product.w->dtype(), static_cast<uint8_t>(i));
+      fits = fits && (!occurs[i] || is_byte(code - zeros.front()));
+    }
+    return fits;
+  }
+  for_each_weight(product, [&](size_t, int32_t weight) { fits = fits && is_byte(weight); });
   return fits;
 }
 
@@ -338,7 +357,7 @@ int64_t largest_sum(const Int8Product& product) {
   constexpr int64_t kLargestCode = 255, kSmallDepth = 8192;
   if (product.depth() <= kSmallDepth) return kLargestCode * kLargestCode * product.depth();
   std::vector<int64_t> sums(static_cast<size_t>(product.channels()));
-  for_each_weight(product, [&](int64_t c, int64_t weight) { sums[static_cast<size_t>(c)] += std::abs(weight); });
+  for_each_weight(product, [&](size_t c, int32_t weight) { sums[c] += std::abs(weight); });
   return kLargestCode * *std::max_element(sums.begin(), sums.end());
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 // Convolutions and matrix products of 8-bit codes, summed exactly: the rows of a task are brought into words of
 // neighbouring channels (with the padding around them), and register blocks multiply these by packed weights. A product
 // of matrices is a convolution of one row whose pixels are the matrix's rows.
@@ -100,23 +101,23 @@ DotPanel dot_panel(const DotPlan& plan, int64_t panel);
 template <class Weight>
 void pack_dot_weight(const DotPlan& plan, const Weight& weight, int32_t* packed) {
   const DotShape& s = plan.shape;
+  const int64_t of_tap = s.group_ic() * (plan.packs_rows ? s.kw : 1), width = 32 / plan.codes;
+  const uint32_t mask = width == 8 ? 0xffu : 0xffffu;
   for (int64_t g = 0; g < s.groups; ++g) {
     for (int64_t p = 0; p < plan.panels; ++p) {
       const DotPanel panel = dot_panel(plan, p);
+      const int64_t first = panel.begin * plan.lanes, columns = panel.vectors() * plan.lanes;
+      const int64_t valid = std::clamp<int64_t>(s.group_oc() - first, 0, columns);
       for (int64_t tap = 0; tap < plan.taps(); ++tap) {
-        for (int64_t word = 0; word < plan.words; ++word) {
-          for (int64_t c = panel.begin * plan.lanes; c < panel.end * plan.lanes; ++c) {
-            uint32_t bits = 0;
-            for (int64_t i = 0; i < plan.codes; ++i) {
-              const int64_t at = word * plan.codes + i, of_tap = s.group_ic() * (plan.packs_rows ? s.kw : 1);
-              if (c >= s.group_oc() || at >= of_tap) continue;
-              const int64_t ic = at % s.group_ic(), column = at / s.group_ic();
-              const int64_t from = plan.packs_rows ? tap * s.kw + column : tap;
-              const auto w = static_cast<uint32_t>(weight(g * s.group_oc() + c, ic, from));
-              const int64_t width = 32 / plan.codes;
-              bits |= (w & (width == 8 ? 0xffu : 0xffffu)) << (i * width);
+        for (int64_t word = 0; word < plan.words; ++word, packed += columns) {
+          std::fill_n(packed, columns, 0);
+          for (int64_t i = 0; i < plan.codes && word * plan.codes + i < of_tap; ++i) {
+            const int64_t at = word * plan.codes + i, ic = at % s.group_ic(), column = at / s.group_ic();
+            const int64_t from = plan.packs_rows ? tap * s.kw + column : tap;
+            for (int64_t c = 0; c < valid; ++c) {
+              const auto code = static_cast<uint32_t>(weight(g * s.group_oc() + first + c, ic, from)) & mask;
+              packed[c] = static_cast<int32_t>(static_cast<uint32_t>(packed[c]) | code << (i * width));
             }
-            *packed++ = static_cast<int32_t>(bits);
           }
         }
       }

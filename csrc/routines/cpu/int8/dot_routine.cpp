@@ -97,8 +97,9 @@ class DotStep final : public KernelStep {
       const DotShape own = problem_.constant_shape();
       const int64_t taps = own.all_taps(), joined = own.groups / plan.shape.groups;
       const auto weight = [&](int64_t c, int64_t ic, int64_t tap) {
-        const bool is_own = ic / own.group_ic() == c / own.group_oc() % joined;
-        const int32_t w = is_own ? weights.at(c, ic % own.group_ic() * taps + tap) : 0;
+        const bool is_own = joined == 1 || ic / own.group_ic() == c / own.group_oc() % joined;
+        const int64_t of_own = joined == 1 ? ic : ic % own.group_ic();
+        const int32_t w = is_own ? weights.at(c, of_own * taps + tap) : 0;
         return w - (schedule_.row_sums ? weights.shift(c) : 0);
       };
       pack_dot_weight(plan, weight, words + PackedColumns::kArrays * plan.channels());

@@ -43,6 +43,15 @@ int32_t Int8Weights::at(int64_t channel, int64_t k) const {
   return code_of(tensor_.dtype(), codes_[at]) - static_cast<int32_t>(zeros_[static_cast<size_t>(channel)]);
 }
 
+std::vector<int64_t> Int8Weights::sums() const {
+  std::vector<int64_t> sums(static_cast<size_t>(channels_), 0);
+  // In the order of the memory.
+  const int64_t outer = by_rows_ ? channels_ : depth_, inner = by_rows_ ? depth_ : channels_;
+  for (int64_t i = 0; i < outer; ++i)
+    for (int64_t j = 0; j < inner; ++j) sums[static_cast<size_t>(by_rows_ ? i : j)] += by_rows_ ? at(i, j) : at(j, i);
+  return sums;
+}
+
 std::optional<Int8Problem> Int8Problem::read(const Workload& workload, std::string* why) {
   auto product = read_int8_product(workload, why);
   if (!product) return std::nullopt;
@@ -220,6 +229,7 @@ void Int8Problem::pack_columns(const PackedColumns& columns) const {
   constexpr double kLargestBias = 1 << 30;
   const int64_t padded = columns.padded;
   const Int8Weights weights(product);
+  const std::vector<int64_t> weight_sums = weights.sums();
   std::vector<double> w_scale = by_channel(product.w_scale, channels);
   if (!product.w_scale) std::fill(w_scale.begin(), w_scale.end(), 1.0);
   const std::vector<double> bias = by_channel(product.bias, channels), added = by_channel(product.addend, channels);
@@ -237,12 +247,10 @@ void Int8Problem::pack_columns(const PackedColumns& columns) const {
     const auto i = static_cast<size_t>(c);
     const auto unit = static_cast<float>(static_cast<double>(product.x_grid.scale) * w_scale[i]);
     const bool is_known = !product.x_scale;
-    int64_t weight_sum = 0;
-    for (int64_t k = 0; k < depth; ++k) weight_sum += weights.at(c, k);
-    sums[c] = static_cast<int32_t>(weight_sum);
+    sums[c] = static_cast<int32_t>(weight_sums[i]);
     shift[c] = weights.shift(c);
     addend[c] = static_cast<float>(added[i]);
-    int64_t sum = -weight_sum * zero;
+    int64_t sum = -weight_sums[i] * zero;
     // A bias of whole units is summed with the products, as QLinearConv does; any other is added to the float.
     const double units = std::nearbyint(bias[i] / unit);
     const bool is_whole = is_known && std::abs(units) <= kLargestBias &&

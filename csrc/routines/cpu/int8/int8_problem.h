@@ -24,6 +24,7 @@ class Int8Weights {
  public:
   explicit Int8Weights(const Int8Product& product);
   int32_t at(int64_t channel, int64_t k) const;  // k: input channel of the group, then tap
+  std::vector<int64_t> sums() const;             // of each channel
   // What all weights of a channel are less by in words of bytes, so that these are the codes themselves.
   int32_t shift(int64_t channel) const { return middle_ - static_cast<int32_t>(zeros_[static_cast<size_t>(channel)]); }
 
