@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "exec/dependencies.h"
+#include "exec/team_host_step.h"
 
 namespace neo {
 namespace {
@@ -421,7 +422,12 @@ void Frame::run_step(const StepItem& call, size_t item) {
       outputs[i] = read(call.outputs[i]);
     }
   }
-  static_cast<const HostStep&>(*call.step).run(inputs, outputs);
+  if (const auto* shared = dynamic_cast<const TeamHostStep*>(call.step.get())) {
+    shared->run_with(inputs, outputs, *run_.teams.front());
+    if (run_.budget->quota().seconds) run_.budget->checkpoint();  // a late team leaves tasks out
+  } else {
+    static_cast<const HostStep&>(*call.step).run(inputs, outputs);
+  }
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (call.outputs[i] >= 0 && block_.slots[static_cast<size_t>(call.outputs[i])].storage == Slot::Storage::Dynamic) {
       store_owned(call.outputs[i], std::move(outputs[i]));
