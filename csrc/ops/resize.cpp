@@ -259,45 +259,158 @@ int64_t nearest_position(Rounding rounding, double x) {
   return 0;
 }
 
-std::vector<ResizeTaps> axis_taps(const ResizeAttrs& attrs, const AxisResize& a) {
-  auto all = make_scratch<ResizeTaps>(a.output);
+ResizeTaps axis_taps(const ResizeAttrs& attrs, const AxisResize& a) {
+  const bool nearest = attrs.interpolation == Interpolation::Nearest;
   const double squeeze = attrs.antialias ? std::min(a.scale, 1.0) : 1.0;
   const int64_t reach = attrs.interpolation == Interpolation::Linear ? 1 : 2;
-  const auto first = static_cast<int64_t>(std::floor(-static_cast<double>(reach) / squeeze) + 1);
-  for (size_t o = 0; o < all.size(); ++o) {
-    ResizeTaps& taps = all[o];
+  constexpr double kMaxReach = 1e9;
+  const auto first = static_cast<int64_t>(std::floor(std::max(-static_cast<double>(reach) / squeeze, -kMaxReach)) + 1);
+  ResizeTaps all;
+  if (a.output == 0) return all;
+  all.taps = nearest ? 1 : 2 - 2 * first;
+  // A count that would wrap is more than there is.
+  const int64_t count = a.output > INT64_MAX / all.taps ? -1 : all.taps * a.output;
+  all.positions = make_scratch<int64_t>(count);
+  all.weights = make_scratch<double>(count);
+  for (int64_t o = 0; o < a.output; ++o) {
+    int64_t* positions = all.positions.data() + o;
+    double* weights = all.weights.data() + o;
     const double x = original_position(attrs, a, static_cast<double>(o));
     if (attrs.coordinates == Coordinates::Crop && (x < 0 || x > static_cast<double>(a.input - 1))) {
-      taps.outside = true;
+      for (int64_t t = 0; t < all.taps; ++t) positions[t * a.output] = -1;
       continue;
     }
-    if (attrs.interpolation == Interpolation::Nearest) {
-      taps.positions = {std::clamp<int64_t>(nearest_position(attrs.rounding, x), 0, a.input - 1)};
-      taps.weights = {1};
+    if (nearest) {
+      *positions = std::clamp<int64_t>(nearest_position(attrs.rounding, x), 0, a.input - 1);
+      *weights = 1;
       continue;
     }
     // The distance from the left neighbour is in (0, 1].
     const double base = std::ceil(x) - 1;
     const double ratio = x - base;
     double sum = 0;
-    for (int64_t t = first; t <= 1 - first; ++t) {
-      const double distance = (static_cast<double>(t) - ratio) * squeeze;
+    for (int64_t t = 0; t < all.taps; ++t) {
+      const double distance = (static_cast<double>(first + t) - ratio) * squeeze;
       double weight = attrs.interpolation == Interpolation::Linear ? std::max(0.0, 1 - std::abs(distance))
                                                                    : cubic_weight(attrs.cubic_a, distance);
-      const int64_t position = static_cast<int64_t>(base) + t;
+      const int64_t position = static_cast<int64_t>(base) + first + t;
       if (attrs.exclude_outside && (position < 0 || position >= a.input)) weight = 0;
       sum += weight;
-      taps.positions.push_back(std::clamp<int64_t>(position, 0, a.input - 1));
-      taps.weights.push_back(weight);
+      positions[t * a.output] = std::clamp<int64_t>(position, 0, a.input - 1);
+      weights[t * a.output] = weight;
     }
     if ((attrs.antialias || attrs.exclude_outside) && sum != 0) {
-      for (double& weight : taps.weights) weight /= sum;
+      for (int64_t t = 0; t < all.taps; ++t) weights[t * a.output] /= sum;
     }
   }
   return all;
 }
 
-std::vector<AxisResize> plan_axes(ReferenceContext& ctx, const ResizeAttrs& attrs) {
+// Nearest picks elements and never computes with them.
+void resize_nearest(const ResizeAttrs& attrs, const std::vector<AxisResize>& plan, const Tensor& x, const Tensor& y) {
+  std::vector<std::vector<int64_t>> positions(x.dims().size());
+  for (size_t axis = 0; axis < positions.size(); ++axis) {
+    positions[axis] = make_scratch<int64_t>(y.dims()[axis]);
+    std::iota(positions[axis].begin(), positions[axis].end(), 0);
+  }
+  for (const AxisResize& a : plan) {
+    if (!a.is_kept()) positions[static_cast<size_t>(a.axis)] = axis_taps(attrs, a).positions;
+  }
+  alignas(8) char outside[16] = {};
+  if (x.dtype() != DType::String) store_double(x.dtype(), outside, attrs.extrapolation);
+  const Dims strides = dense_strides(x.dims());
+  const ElementMover move(x.dtype(), x.data(), y.data());
+  std::vector<int64_t> index(x.dims().size(), 0);
+  for (int64_t o = 0; o < y.size(); ++o) {
+    int64_t from = 0;
+    bool inside = true;
+    for (size_t axis = 0; axis < index.size(); ++axis) {
+      const int64_t at = positions[axis][static_cast<size_t>(index[axis])];
+      inside = inside && at >= 0;
+      from += at * strides[axis];
+    }
+    if (inside) {
+      move(o, from);
+    } else {
+      fill_elements(x.dtype(), y.data(), o, 1, x.dtype() == DType::String ? blank_element(x.dtype()) : outside);
+    }
+    next_index(index, y.dims());
+  }
+}
+
+std::vector<double> resize_axis(const ResizeAttrs& attrs, const AxisResize& a, const std::vector<double>& x,
+                                const Dims& dims) {
+  const ResizeTaps taps = axis_taps(attrs, a);
+  const int64_t outer = count_between(dims, 0, a.axis);
+  const int64_t inner = count_between(dims, a.axis + 1, static_cast<int>(dims.size()));
+  auto y = make_scratch<double>(outer * a.output * inner, 0.0);
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t j = 0; j < a.output; ++j) {
+      double* to = y.data() + (o * a.output + j) * inner;
+      const auto first = static_cast<size_t>(j), step = static_cast<size_t>(a.output);
+      if (taps.positions[first] < 0) {
+        std::fill(to, to + inner, attrs.extrapolation);
+        continue;
+      }
+      for (size_t at = first; at < taps.weights.size(); at += step) {
+        const double weight = taps.weights[at];
+        if (weight == 0) continue;
+        const double* from = x.data() + (o * a.input + taps.positions[at]) * inner;
+        for (int64_t i = 0; i < inner; ++i) to[i] += weight * from[i];
+      }
+    }
+  }
+  return y;
+}
+
+void reference_resize(ReferenceContext& ctx) {
+  const ResizeAttrs attrs(ctx.node());
+  ctx.check(!attrs.antialias || attrs.interpolation != Interpolation::Nearest,
+            "antialias needs mode linear or cubic. Got nearest");
+  const Tensor& x = ctx.input(0);
+  const auto plan = resize_axes(ctx);
+  Dims dims = x.dims();
+  for (const AxisResize& a : plan) dims[static_cast<size_t>(a.axis)] = a.output;
+  const Tensor& y = ctx.output(0, x.dtype(), dims);
+  if (y.size() == 0) return;
+  if (attrs.interpolation == Interpolation::Nearest) return resize_nearest(attrs, plan, x, y);
+  auto elements = ctx.doubles(0);
+  Dims current = x.dims();
+  for (const AxisResize& a : plan) {
+    if (a.is_kept()) continue;
+    elements = resize_axis(attrs, a, elements, current);
+    current[static_cast<size_t>(a.axis)] = a.output;
+  }
+  if (is_float(x.dtype())) return store_doubles(y, elements);
+  std::vector<int64_t> rounded(elements.size());
+  const auto low = static_cast<double>(integer_min(x.dtype()));
+  const auto high = static_cast<double>(integer_max(x.dtype()));
+  for (size_t i = 0; i < rounded.size(); ++i) {
+    const double value = std::nearbyint(elements[i]);
+    rounded[i] = value <= low    ? integer_min(x.dtype())
+                 : value >= high ? integer_max(x.dtype())
+                                 : static_cast<int64_t>(value);
+  }
+  store_ints(y, rounded);
+}
+
+Work work_resize(const Node& node) {
+  Work work = movement_work(node);
+  const std::string mode = node.string_attr("mode", "nearest");
+  const Value* y = node.output(0);
+  if (y == nullptr || !y->shape().has_rank()) return work;
+  work.flops = y->shape().element_count() * Dim(mode == "nearest" ? 1 : mode == "linear" ? 8 : 32);
+  return work;
+}
+
+}  // namespace
+
+ResizeTaps resize_taps(const Node& node, const AxisResize& axis) {
+  return axis_taps(ResizeAttrs(node), axis);
+}
+
+std::vector<AxisResize> resize_axes(const ReferenceContext& ctx) {
+  const ResizeAttrs attrs(ctx.node());
   const Dims& dims = ctx.input(0).dims();
   const auto axes = all_or_listed_axes(ctx.node(), ctx.input(0).rank());
   const auto given = [&](int input) { return ctx.has_input(input) && ctx.input(input).size() > 0; };
@@ -329,7 +442,7 @@ std::vector<AxisResize> plan_axes(ReferenceContext& ctx, const ResizeAttrs& attr
       a.scale = static_cast<double>(a.output) / static_cast<double>(a.input);
     } else {
       const auto scale = static_cast<float>(scales[i]);
-      ctx.check(scale > 0, str("scales must be positive. Got ", scale));
+      if (!(scale > 0)) ctx.fail(ErrorKind::Shape, str("scales must be positive. Got ", scale));
       a.scale = static_cast<double>(scale);
       a.output = roi.empty() ? scaled_size(a.input, scale) : cropped_size(a.input, scale, a.begin, a.end);
     }
@@ -346,122 +459,10 @@ std::vector<AxisResize> plan_axes(ReferenceContext& ctx, const ResizeAttrs& attr
   }
   for (AxisResize& a : plan) {
     a.width = a.scale * static_cast<double>(a.input);
-    ctx.check(a.output == 0 || a.input > 0,
-              str("an empty axis cannot grow. Got ", to_string(dims), " on axis ", a.axis));
+    if (a.output != 0 && a.input == 0)
+      ctx.fail(ErrorKind::Shape, str("an empty axis cannot grow. Got ", to_string(dims), " on axis ", a.axis));
   }
   return plan;
-}
-
-bool keeps(const ResizeAttrs& attrs, const AxisResize& a) {
-  const bool whole = attrs.coordinates != Coordinates::Crop || (a.begin == 0 && a.end == 1);
-  return a.input == a.output && a.scale == 1 && whole;
-}
-
-// Nearest picks elements and never computes with them.
-void resize_nearest(const ResizeAttrs& attrs, const std::vector<AxisResize>& plan, const Tensor& x, const Tensor& y) {
-  std::vector<std::vector<int64_t>> positions(x.dims().size());
-  for (size_t axis = 0; axis < positions.size(); ++axis) {
-    positions[axis] = make_scratch<int64_t>(y.dims()[axis]);
-    std::iota(positions[axis].begin(), positions[axis].end(), 0);
-  }
-  for (const AxisResize& a : plan) {
-    if (keeps(attrs, a)) continue;
-    const auto taps = axis_taps(attrs, a);
-    for (size_t o = 0; o < taps.size(); ++o) {
-      positions[static_cast<size_t>(a.axis)][o] = taps[o].outside ? -1 : taps[o].positions[0];
-    }
-  }
-  alignas(8) char outside[16] = {};
-  if (x.dtype() != DType::String) store_double(x.dtype(), outside, attrs.extrapolation);
-  const Dims strides = dense_strides(x.dims());
-  const ElementMover move(x.dtype(), x.data(), y.data());
-  std::vector<int64_t> index(x.dims().size(), 0);
-  for (int64_t o = 0; o < y.size(); ++o) {
-    int64_t from = 0;
-    bool inside = true;
-    for (size_t axis = 0; axis < index.size(); ++axis) {
-      const int64_t at = positions[axis][static_cast<size_t>(index[axis])];
-      inside = inside && at >= 0;
-      from += at * strides[axis];
-    }
-    if (inside) {
-      move(o, from);
-    } else {
-      fill_elements(x.dtype(), y.data(), o, 1, x.dtype() == DType::String ? blank_element(x.dtype()) : outside);
-    }
-    next_index(index, y.dims());
-  }
-}
-
-std::vector<double> resize_axis(const ResizeAttrs& attrs, const AxisResize& a, const std::vector<double>& x,
-                                const Dims& dims) {
-  const auto taps = axis_taps(attrs, a);
-  const int64_t outer = count_between(dims, 0, a.axis);
-  const int64_t inner = count_between(dims, a.axis + 1, static_cast<int>(dims.size()));
-  auto y = make_scratch<double>(outer * a.output * inner, 0.0);
-  for (int64_t o = 0; o < outer; ++o) {
-    for (int64_t j = 0; j < a.output; ++j) {
-      const ResizeTaps& tap = taps[static_cast<size_t>(j)];
-      double* to = y.data() + (o * a.output + j) * inner;
-      if (tap.outside) {
-        std::fill(to, to + inner, attrs.extrapolation);
-        continue;
-      }
-      for (size_t t = 0; t < tap.weights.size(); ++t) {
-        const double weight = tap.weights[t];
-        if (weight == 0) continue;
-        const double* from = x.data() + (o * a.input + tap.positions[t]) * inner;
-        for (int64_t i = 0; i < inner; ++i) to[i] += weight * from[i];
-      }
-    }
-  }
-  return y;
-}
-
-void reference_resize(ReferenceContext& ctx) {
-  const ResizeAttrs attrs(ctx.node());
-  ctx.check(!attrs.antialias || attrs.interpolation != Interpolation::Nearest,
-            "antialias needs mode linear or cubic. Got nearest");
-  const Tensor& x = ctx.input(0);
-  const auto plan = plan_axes(ctx, attrs);
-  Dims dims = x.dims();
-  for (const AxisResize& a : plan) dims[static_cast<size_t>(a.axis)] = a.output;
-  const Tensor& y = ctx.output(0, x.dtype(), dims);
-  if (y.size() == 0) return;
-  if (attrs.interpolation == Interpolation::Nearest) return resize_nearest(attrs, plan, x, y);
-  auto elements = ctx.doubles(0);
-  Dims current = x.dims();
-  for (const AxisResize& a : plan) {
-    if (keeps(attrs, a)) continue;
-    elements = resize_axis(attrs, a, elements, current);
-    current[static_cast<size_t>(a.axis)] = a.output;
-  }
-  if (is_float(x.dtype())) return store_doubles(y, elements);
-  std::vector<int64_t> rounded(elements.size());
-  const auto low = static_cast<double>(integer_min(x.dtype()));
-  const auto high = static_cast<double>(integer_max(x.dtype()));
-  for (size_t i = 0; i < rounded.size(); ++i) {
-    const double value = std::nearbyint(elements[i]);
-    rounded[i] = value <= low    ? integer_min(x.dtype())
-                 : value >= high ? integer_max(x.dtype())
-                                 : static_cast<int64_t>(value);
-  }
-  store_ints(y, rounded);
-}
-
-Work work_resize(const Node& node) {
-  Work work = movement_work(node);
-  const std::string mode = node.string_attr("mode", "nearest");
-  const Value* y = node.output(0);
-  if (y == nullptr || !y->shape().has_rank()) return work;
-  work.flops = y->shape().element_count() * Dim(mode == "nearest" ? 1 : mode == "linear" ? 8 : 32);
-  return work;
-}
-
-}  // namespace
-
-std::vector<ResizeTaps> resize_taps(const Node& node, const AxisResize& axis) {
-  return axis_taps(ResizeAttrs(node), axis);
 }
 
 void add_resize_ops(OpRegistry& ops) {

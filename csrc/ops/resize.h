@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ir/graph.h"
+#include "ops/op.h"
 
 namespace neo {
 
@@ -13,16 +13,24 @@ struct AxisResize {
   double width = 0;  // the output's size before it was rounded to an integer
   double begin = 0;  // of the region
   double end = 1;
+
+  // Whether every element stays where it is.
+  bool is_kept() const { return input == output && scale == 1 && begin == 0 && end == 1; }
 };
 
-// The input elements that make one output element; positions beyond the ends repeat the ends.
+// The input elements that make the output elements of an axis: tap t of output o is at [t * outputs + o]. Positions
+// beyond the ends repeat the ends. All taps of an output that takes the extrapolation value are at -1.
 struct ResizeTaps {
-  bool outside = false;  // takes the extrapolation value
+  int64_t taps = 1;
   std::vector<int64_t> positions;
   std::vector<double> weights;
 };
 
-// The taps of every output position of an axis, as a Resize node's attributes say.
-std::vector<ResizeTaps> resize_taps(const Node& node, const AxisResize& axis);
+// The taps of an axis, as a Resize node's attributes say.
+ResizeTaps resize_taps(const Node& node, const AxisResize& axis);
+
+// The axes that a Resize is given, in the order of its list, as a call's operands say; a Shape error where they do not
+// fit its input.
+std::vector<AxisResize> resize_axes(const ReferenceContext& ctx);
 
 }  // namespace neo

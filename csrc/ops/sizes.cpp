@@ -109,7 +109,10 @@ std::vector<int> all_or_listed_axes(const Node& node, int rank) {
   for (const int64_t axis : node.ints_attr("axes")) {
     NEO_CHECK(axis >= -rank && axis < rank, Model, node.op, "axes must lie inside the rank. Got ", axis, ", expected ",
               -rank, " to ", rank - 1, " - at ", node.place());
-    axes.push_back(static_cast<int>(axis < 0 ? axis + rank : axis));
+    const auto at = static_cast<int>(axis < 0 ? axis + rank : axis);
+    NEO_CHECK(std::ranges::find(axes, at) == axes.end(), Model, node.op, "axes must be distinct. Got ", at,
+              " twice - at ", node.place());
+    axes.push_back(at);
   }
   return axes;
 }

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from neo import _native
+from neo.errors import ShapeError
 
 from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, pick, rejections
 
@@ -178,7 +179,104 @@ def test_mixes_any_dtype_and_axis(dtype, mode, tier):
 
 
 def test_says_why_it_leaves_a_resize_to_others():
-    graph = resize_graph(
-        [2, 3], {"mode": "linear", "keep_aspect_ratio_policy": "not_larger"}, sizes=[3, 3], dtype="uint8"
+    graph = resize_graph([2, 3], {"mode": "linear"}, sizes=[3, 3], dtype="uint16")
+    assert rejections(graph, TIERS[0], "resize")[TYPED] == "there is no kernel for its dtype"
+
+
+def run_time_graph(dims, attrs, dtype, operands):
+    """One node, "resize", whose operands are inputs of the graph, as is every size of x."""
+    graph = _native.Graph()
+    values = [graph.add_input("x", dtype, [f"d{i}" for i in range(len(dims))])]
+    for name, operand in zip(("roi", "scales", "sizes"), operands, strict=True):
+        given = operand is not None
+        values.append(graph.add_input(name, operand.dtype.name, list(operand.shape)) if given else None)
+    graph.outputs = graph.add_node("Resize", values, ["y"], attrs, "resize").outputs
+    return graph
+
+
+def check_run_time(graph, tier, inputs, exact):
+    pinned = compile_pinned(graph, tier, {"resize": TYPED})
+    assert pinned.routines["resize"] == TYPED
+    expected = graph.evaluate(inputs)[0]
+    for threads in (1, 2, 5):
+        for _ in range(2):  # by tables that are made, then by those that are kept
+            actual = pinned(*inputs, threads=threads)
+            assert actual.dtype == expected.dtype
+            if exact:
+                np.testing.assert_array_equal(actual, expected, str(graph))
+            else:
+                np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5, err_msg=str(graph))
+    return pinned
+
+
+@by_tier
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", *WHOLE])
+def test_operands_that_only_a_call_tells(dtype, mode, tier):
+    for seed in range(16):
+        random = np.random.default_rng(seed)
+        rank = int(random.integers(1, 6))
+        dims = [int(d) for d in random.integers(0 if seed == 0 else 1, 9, rank)]
+        axes = sorted(int(a) for a in random.permutation(rank)[: int(random.integers(1, rank + 1))])
+        attrs = {"mode": mode, "coordinate_transformation_mode": pick(random, COORDINATES), "axes": axes}
+        if mode == "nearest":
+            attrs["nearest_mode"] = pick(random, ROUNDINGS)
+        else:
+            attrs["antialias"] = int(random.integers(2))
+            attrs["exclude_outside"] = int(random.integers(2))
+        operands = [None, None, None]
+        if seed % 3:
+            operands[1] = np.array([pick(random, [0.3, 0.5, 0.7, 1, 1, 1.37, 2, 3.1]) for _ in axes], np.float32)
+        else:
+            operands[2] = np.array([int(random.integers(0, 2 * dims[a] + 1)) for a in axes], np.int64)
+            if seed % 2 and 0 not in dims:
+                operands[2] += 1
+                attrs["keep_aspect_ratio_policy"] = pick(random, ["not_larger", "not_smaller"])
+        x = floats(random, dims) if dtype == "float32" else random.integers(0, 120, dims)
+        graph = run_time_graph(dims, attrs, dtype, operands)
+        inputs = [x.astype(dtype), *(o for o in operands if o is not None)]
+        check_run_time(graph, tier, inputs, dtype in WHOLE or mode == "nearest")
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint8", "int8"])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_regions_that_only_a_call_tells(mode, dtype, tier):
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        dims = [int(d) for d in random.integers(1, 9, 3)]
+        attrs = {"mode": mode, "coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 7.25}
+        roi = random.uniform(-0.3, 1.3, 6).astype(np.float32)
+        roi[seed % 3], roi[seed % 3 + 3] = 0, 1
+        sizes = np.array([dims[a] if a == seed % 3 else int(random.integers(1, 12)) for a in range(3)], np.int64)
+        graph = run_time_graph(dims, attrs, dtype, [roi, None, sizes])
+        x = random.integers(0, 120, dims).astype(dtype)
+        check_run_time(graph, tier, [x, roi, sizes], dtype in WHOLE or mode == "nearest")
+
+
+@by_tier
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_run_time_sizes_give_the_bits_of_fixed_ones(mode, tier):
+    """And a call with other sizes than the one before takes its own tables."""
+    x = floats(np.random.default_rng(2), [2, 5, 19, 23])
+    attrs = {"mode": mode, "coordinate_transformation_mode": "half_pixel"}
+    some = np.array([2, 5, 31, 40], np.int64)
+    pinned = compile_pinned(run_time_graph(x.shape, attrs, "float32", [None, None, some]), tier, {"resize": TYPED})
+    for sizes in (some, [2, 5, 7, 9], [2, 5, 31, 9], some, [2, 5, 19, 23]):
+        fixed = compile_pinned(resize_graph(list(x.shape), attrs, sizes=sizes), tier, {"resize": PLAIN})
+        assert pinned(x, np.asarray(sizes, np.int64)).tobytes() == fixed(x).tobytes()
+
+
+def test_run_time_operands_that_do_not_fit():
+    x = np.zeros((3, 4), np.float32)
+    by_scales = compile_pinned(
+        run_time_graph([3, 4], {"mode": "linear"}, "float32", [None, np.ones(2, np.float32), None]),
+        TIERS[0],
+        {"resize": TYPED},
     )
-    assert rejections(graph, TIERS[0], "resize")[TYPED] == "the aspect ratio is kept"
+    with pytest.raises(ShapeError, match=r"scales must be positive\. Got 0"):
+        by_scales(x, np.array([1, 0], np.float32))
+    with pytest.raises(ShapeError, match="an empty axis cannot grow"):
+        compile_pinned(
+            run_time_graph([3, 4], {}, "float32", [None, None, np.ones(2, np.int64)]), TIERS[0], {"resize": TYPED}
+        )(x[:0], np.array([1, 4]))

@@ -50,22 +50,9 @@ TapTable tap_table(const Node& node, std::optional<double> factor, int64_t input
   a.output = output;
   a.scale = factor ? *factor : static_cast<double>(output) / static_cast<double>(input);
   a.width = a.scale * static_cast<double>(input);
-  if (input == output && a.scale == 1) return identity_table(output);
-  const auto taps = resize_taps(node, a);
-  TapTable table;
-  for (const ResizeTaps& t : taps) table.taps = std::max(table.taps, static_cast<int64_t>(t.positions.size()));
-  const auto count = static_cast<size_t>(table.taps * output);
-  table.position.assign(count, 0);
-  table.weight.assign(count, 0.0f);
-  for (int64_t o = 0; o < output; ++o) {
-    const ResizeTaps& t = taps[static_cast<size_t>(o)];
-    for (size_t k = 0; k < t.positions.size(); ++k) {
-      const size_t at = k * static_cast<size_t>(output) + static_cast<size_t>(o);
-      table.position[at] = static_cast<int32_t>(t.positions[k]);
-      table.weight[at] = static_cast<float>(t.weights[k]);
-    }
-  }
-  return table;
+  if (a.is_kept()) return identity_table(output);
+  const ResizeTaps taps = resize_taps(node, a);
+  return {taps.taps, {taps.positions.begin(), taps.positions.end()}, {taps.weights.begin(), taps.weights.end()}};
 }
 
 }  // namespace neo

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "ops/resize.h"
+#include "routines/cpu/resize/axes.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
@@ -20,12 +20,6 @@ namespace neo {
 namespace {
 
 using ResizeKernel = decltype(&scalar::resize_tasks);
-
-// True where an axis is certain to stay as it is.
-bool keeps_axis(const Node& node, int axis) {
-  const auto factor = resize_factor(node, axis);
-  return node.inputs.front()->shape()[axis] == node.outputs.front()->shape()[axis] && (!factor || *factor == 1);
-}
 
 // A table as it lies behind a call in the prepared bytes; offsets in bytes.
 struct TablePlace {
@@ -66,13 +60,8 @@ enum class ResizeForm : uint8_t {
 
 class ResizeStep final : public KernelStep {
  public:
-  ResizeStep(const Node& node, ResizeForm form, ResizeKernel kernel) : form_(form), kernel_(kernel) {
-    attributes_.op = node.op;
-    attributes_.name = node.name.empty() ? node.outputs.front()->name : node.name;
-    attributes_.attrs = node.attrs;
-    rank_ = node.inputs.front()->shape().rank();
-    for (int axis = first_axis(rank_, form); axis < rank_; ++axis) factors_.push_back(resize_factor(node, axis));
-  }
+  ResizeStep(const ResizedAxes& axes, int rank, ResizeForm form, ResizeKernel kernel)
+      : axes_(axes), rank_(rank), form_(form), kernel_(kernel) {}
 
   // The first of the axes that are resized: the last two, of which a blocked tensor of rank 3 has only one.
   static int first_axis(int rank, ResizeForm form) { return std::max(form == ResizeForm::Plain ? 0 : 2, rank - 2); }
@@ -97,11 +86,11 @@ class ResizeStep final : public KernelStep {
     if (first + 1 < rank_) {
       call.input_rows = src.dims[static_cast<size_t>(first)];
       call.rows = dst.dims[static_cast<size_t>(first) - moved];
-      row = tap_table(attributes_, factors_.front(), call.input_rows, call.rows);
+      row = tap_table(axes_.node(), axes_.factor(first), call.input_rows, call.rows);
     }
     call.input_columns = src.dims.back();
     call.columns = dst.dims[static_cast<size_t>(rank_) - 1 - moved];
-    const TapTable column = tap_table(attributes_, factors_.back(), call.input_columns, call.columns);
+    const TapTable column = tap_table(axes_.node(), axes_.factor(rank_ - 1), call.input_columns, call.columns);
     const int64_t tasks = call.planes * call.rows;
     const int64_t task_lanes = ceil_div(call.channels, lanes) * lanes;
     call.split = TaskSplit::of(tasks, tasks * task_lanes * (row.taps * call.input_columns + column.taps * call.columns),
@@ -139,9 +128,8 @@ class ResizeStep final : public KernelStep {
             reinterpret_cast<const float*>(prepared + place.weight)};
   }
 
-  Node attributes_;  // without inputs and outputs
-  int rank_ = 0;
-  std::vector<std::optional<double>> factors_;  // of the axes that are resized
+  ResizedAxes axes_;
+  int rank_;
   ResizeForm form_;
   ResizeKernel kernel_;
 };
@@ -218,7 +206,8 @@ class ResizeRoutine : public Routine {
 
  protected:
   static std::unique_ptr<Step> make_form(const Candidate& candidate, const Target& target, ResizeForm form) {
-    return std::make_unique<ResizeStep>(*candidate.workload->nodes.front(), form,
+    const Node& node = *candidate.workload->nodes.front();
+    return std::make_unique<ResizeStep>(ResizedAxes(node), node.inputs.front()->shape().rank(), form,
                                         form == ResizeForm::Plain ? NEO_PICK_TIER(target.isa, resize_tasks)
                                                                   : NEO_PICK_TIER(target.isa, resize_blocked_tasks));
   }
@@ -280,6 +269,10 @@ class ResizeRoutineOf final : public ResizeRoutine {
 };
 
 }  // namespace
+
+std::unique_ptr<KernelStep> make_row_resize(const ResizedAxes& axes, int rank, Isa isa) {
+  return std::make_unique<ResizeStep>(axes, rank, ResizeForm::Plain, NEO_PICK_TIER(isa, resize_tasks));
+}
 
 NEO_DEFINE_ROUTINE(resize_nchwc, ResizeRoutineOf<ResizeForm::Blocked>)
 NEO_DEFINE_ROUTINE(resize_nchwc_to_nhwc, ResizeRoutineOf<ResizeForm::ChannelsLast>)

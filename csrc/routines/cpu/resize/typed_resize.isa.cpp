@@ -11,47 +11,38 @@ NEO_INLINE C add_weighted(C sum, C x, C w) {
   return w == (C)0 ? sum : sum + w * x;
 }
 
+// The first tap of some elements, to which others are added, or another one.
 template <class C>
-NEO_KERNEL mix_row(const AxisMix& m, int64_t outer, int64_t output) {
-  const C* plane = (const C*)m.src + outer * m.input * m.inner;
-  C* y = (C*)m.dst + (outer * m.output + output) * m.inner;
-  for (int64_t t = 0; t < m.taps; ++t) {
-    const C* x = plane + m.position[t * m.output + output] * m.inner;
-    const C w = (C)m.weight[t * m.output + output];
-    if (t == 0) {
-      for (int64_t i = 0; i < m.inner; ++i) y[i] = add_weighted((C)0, x[i], w);
-    } else if (w != (C)0) {
-      for (int64_t i = 0; i < m.inner; ++i) y[i] += w * x[i];
-    }
+NEO_KERNEL add_tap(bool is_first, C start, const C* x, C w, int64_t n, C* y) {
+  if (is_first) {
+    for (int64_t i = 0; i < n; ++i) y[i] = add_weighted(start, x[i], w);
+  } else if (w != (C)0) {
+    for (int64_t i = 0; i < n; ++i) y[i] += w * x[i];
+  }
+}
+
+// The number of taps is known when compiling.
+template <int taps, class C>
+NEO_KERNEL mix_few(const MixTable& m, const C* x, C* y) {
+  const int64_t n = m.outputs;
+  for (int64_t o = 0; o < n; ++o) {
+    C sum = (C)0;
+#pragma GCC unroll 4
+    for (int t = 0; t < taps; ++t) sum = add_weighted(sum, x[m.position[t * n + o]], (C)m.weight[t * n + o]);
+    y[o] = sum;
   }
 }
 
 template <class C>
-NEO_KERNEL mix_elements(const AxisMix& m, int64_t outer) {
-  const C* x = (const C*)m.src + outer * m.input;
-  C* y = (C*)m.dst + outer * m.output;
-  const int64_t n = m.output;
-  if (m.taps == 2) {
-    const int32_t *a = m.position, *b = a + n;
-    const double *v = m.weight, *w = v + n;
-    for (int64_t o = 0; o < n; ++o) y[o] = add_weighted(add_weighted((C)0, x[a[o]], (C)v[o]), x[b[o]], (C)w[o]);
-    return;
-  }
+NEO_KERNEL mix_elements(const MixTable& m, const C* x, C* y) {
+  const int64_t n = m.outputs;
+  if (m.taps == 2 && !m.start) return mix_few<2>(m, x, y);
+  if (m.taps == 4 && !m.start) return mix_few<4>(m, x, y);
+  for (int64_t o = 0; o < n; ++o) y[o] = m.start ? (C)m.start[o] : (C)0;
   for (int64_t t = 0; t < m.taps; ++t) {
     const int32_t* at = m.position + t * n;
     const double* w = m.weight + t * n;
-    if (t == 0) {
-      for (int64_t o = 0; o < n; ++o) y[o] = add_weighted((C)0, x[at[o]], (C)w[o]);
-    } else {
-      for (int64_t o = 0; o < n; ++o) y[o] = add_weighted(y[o], x[at[o]], (C)w[o]);
-    }
-  }
-}
-
-template <class C>
-NEO_INLINE void mix(const AxisMix& m, int64_t begin, int64_t end) {
-  for (int64_t task = begin; task < end; ++task) {
-    m.inner == 1 ? mix_elements<C>(m, task) : mix_row<C>(m, task / m.output, task % m.output);
+    for (int64_t o = 0; o < n; ++o) y[o] = add_weighted(y[o], x[at[o]], (C)w[o]);
   }
 }
 
@@ -84,31 +75,113 @@ NEO_KERNEL narrow(const double* x, T* y, int64_t n) {
   }
 }
 
-}  // namespace
-
-void mix_tasks(const AxisMix& m, int64_t begin, int64_t end) {
-  m.wide ? mix<double>(m, begin, end) : mix<float>(m, begin, end);
+template <class F>
+NEO_INLINE void with_integer(Lane lane, F&& f) {
+  switch (lane) {
+    case Lane::I8:
+      return f(Type<int8_t>());
+    case Lane::U8:
+      return f(Type<uint8_t>());
+    case Lane::I32:
+      return f(Type<int32_t>());
+    default:
+      return f(Type<int64_t>());
+  }
 }
 
-// Elements [begin, end).
-void convert_resized(const ConvertArgs& args, int64_t begin, int64_t end) {
-  const auto convert = [&]<class T>(Type<T>) NEO_LAMBDA {
-    if (args.to_lane) {
-      narrow((const double*)args.src + begin, (T*)args.dst + begin, end - begin);
-    } else {
-      widen((const T*)args.src + begin, (double*)args.dst + begin, end - begin);
+// Elements as numbers to compute with: themselves, or `n` of them in a buffer.
+template <class C>
+NEO_INLINE const C* numbers(Lane lane, const void* x, int64_t at, int64_t n, C* buffer) {
+  if constexpr (sizeof(C) == 8) {
+    if (lane != Lane::F64) {
+      with_integer(lane, [&]<class T>(Type<T>) NEO_LAMBDA { widen((const T*)x + at, buffer, n); });
+      return buffer;
     }
-  };
-  switch (args.lane) {
-    case Lane::I8:
-      return convert(Type<int8_t>());
-    case Lane::U8:
-      return convert(Type<uint8_t>());
-    case Lane::I32:
-      return convert(Type<int32_t>());
-    default:
-      return convert(Type<int64_t>());
   }
+  return (const C*)x + at;
+}
+
+// `n` elements of output `o`, whose taps are stretches of elements of x, `stride` apart.
+template <class C>
+NEO_KERNEL mix_stretches(const MixTable& m, int64_t o, Lane lane, const void* x, int64_t at, int64_t stride, int64_t n,
+                         C* y) {
+  constexpr int64_t kChunk = 256;
+  C buffer[kChunk];
+  const C start = m.start ? (C)m.start[o] : (C)0;
+  for (int64_t first = 0; first < n; first += kChunk) {
+    const int64_t count = n - first < kChunk ? n - first : kChunk;
+    for (int64_t t = 0; t < m.taps; ++t) {
+      const C w = (C)m.weight[t * m.outputs + o];
+      if (t > 0 && w == (C)0) continue;
+      const C* from = numbers(lane, x, at + m.position[t * m.outputs + o] * stride + first, count, buffer);
+      add_tap(t == 0, start, from, w, count, y + first);
+    }
+  }
+}
+
+// `n` elements of a mixed input row, from `first` on: in the source itself where one is taken as it is.
+template <class C>
+NEO_INLINE const C* mixed_row(const RowMix& m, int64_t line, int64_t first, int64_t n, C* mixed) {
+  const int64_t o = line % m.row.outputs, size = m.input_row();
+  const int64_t at = line / m.row.outputs * m.input_rows * size + first;
+  if (m.row.taps == 0) return numbers(m.from, m.src, at + o * size, n, mixed);
+  mix_stretches(m.row, o, m.from, m.src, at, size, n, mixed);
+  return mixed;
+}
+
+template <class C>
+NEO_INLINE void mix_columns(const RowMix& m, const C* row, C* y) {
+  constexpr Lane kLane = sizeof(C) == 8 ? Lane::F64 : Lane::F32;
+  if (m.inner == 1) return mix_elements(m.column, row, y);
+  for (int64_t o = 0; o < m.column.outputs; ++o)
+    mix_stretches(m.column, o, kLane, row, 0, m.inner, m.inner, y + o * m.inner);
+}
+
+template <class C>
+NEO_INLINE void mix(const RowMix& m, int64_t begin, int64_t end) {
+  const bool narrows = m.to != Lane::F32 && m.to != Lane::F64, keeps_columns = m.column.taps == 0;
+  const int64_t parts = m.parts(), size = m.output_row();
+  C* const mixed = (C*)m.workspace;
+  for (int64_t task = begin; task < end; ++task) {
+    const int64_t line = task / parts, first = task % parts * m.part, at = line * size + first;
+    const int64_t left = size - first, n = keeps_columns && m.part < left ? m.part : left;
+    C* y = !narrows ? (C*)m.dst + at : keeps_columns ? mixed : mixed + m.input_row();
+    const C* row = mixed_row(m, line, first, keeps_columns ? n : m.input_row(), keeps_columns ? y : mixed);
+    if (!keeps_columns) {
+      mix_columns(m, row, y);
+      row = y;
+    }
+    if constexpr (sizeof(C) == 8) {
+      if (narrows) with_integer(m.to, [&]<class T>(Type<T>) NEO_LAMBDA { narrow(row, (T*)m.dst + at, n); });
+    }
+  }
+}
+
+template <class T>
+NEO_KERNEL repeat(const T* __restrict from, T* __restrict to, int64_t count, int64_t times) {
+  if (times == 2) {
+    for (int64_t i = 0; i < count; ++i) to[2 * i] = to[2 * i + 1] = from[i];
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t t = 0; t < times; ++t) *to++ = from[i];
+  }
+}
+
+}  // namespace
+
+// Elements of 1 or 4 bytes.
+void repeat_elements(const void* from, void* to, int64_t width, int64_t count, int64_t times) {
+  switch (width) {
+    case 1:
+      return repeat((const uint8_t*)from, (uint8_t*)to, count, times);
+    default:
+      return repeat((const uint32_t*)from, (uint32_t*)to, count, times);
+  }
+}
+
+void mix_tasks(const RowMix& m, int64_t begin, int64_t end) {
+  m.from == Lane::F32 ? mix<float>(m, begin, end) : mix<double>(m, begin, end);
 }
 
 }  // namespace neo::NEO_ISA
