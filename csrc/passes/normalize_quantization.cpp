@@ -336,8 +336,8 @@ bool rewrite_dynamic_matmul(Rewriter& rewriter, Node& node) {
   return true;
 }
 
-// A node that takes some of the codes runs on the same codes in float32.
-bool rewrite_choice(Rewriter& rewriter, Node& node) {
+// A pool over codes runs on the same codes in float32.
+bool rewrite_max_pool(Rewriter& rewriter, Node& node) {
   Value* x = node.inputs.front();
   if (!is_byte(x->dtype()) || !x->shape().has_rank() || node.output(1)) return false;
   const Node* source = made_by(x, "QuantizeLinear");
@@ -345,18 +345,9 @@ bool rewrite_choice(Rewriter& rewriter, Node& node) {
   Value* scale = known ? source->inputs[1] : rewriter.add_scalar(x->name + ".unit", DType::Float32, 1);
   Value* zero = known ? source->input(2) : nullptr;
   if (!zero) zero = rewriter.add_scalar(x->name + ".zero", x->dtype(), 0);
-  std::vector<Value*> inputs = node.inputs;
-  inputs.front() = dequantize(rewriter, node, x, scale, zero);
-  quantize(rewriter, node, rewriter.insert(&node, node.op, std::move(inputs), node.attrs), scale, zero);
+  Value* pooled = rewriter.insert(&node, "MaxPool", {dequantize(rewriter, node, x, scale, zero)}, node.attrs);
+  quantize(rewriter, node, pooled, scale, zero);
   return true;
-}
-
-// The nearest neighbours alone: another mode rounds its means to whole codes, and a value from outside is none.
-bool rewrite_resize(Rewriter& rewriter, Node& node) {
-  if (node.string_attr("mode", "nearest") != "nearest" ||
-      node.string_attr("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize")
-    return false;
-  return rewrite_choice(rewriter, node);
 }
 
 // A zero point left out is written, and Microsoft's names of the two operators become ONNX's.
@@ -377,8 +368,7 @@ Rewrite rewrite_of(std::string_view op) {
       {"QLinearMatMul", rewrite_matmul},
       {"ConvInteger", rewrite_integer_product},
       {"MatMulInteger", rewrite_integer_product},
-      {"MaxPool", rewrite_choice},
-      {"Resize", rewrite_resize},
+      {"MaxPool", rewrite_max_pool},
       {"QuantizeLinear", rewrite_linear},
       {"com.microsoft.QuantizeLinear", rewrite_linear},
       {"com.microsoft.DequantizeLinear", rewrite_linear},

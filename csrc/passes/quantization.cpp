@@ -211,13 +211,21 @@ bool gather_codes(Rewriter& rewriter, Node& node) {
 }  // namespace
 
 bool sink_dequantization(Rewriter& rewriter) {
+  // A Resize by nearest neighbours moves elements; other modes round their means to whole codes, and a value from
+  // outside is none.
+  const auto takes_means = [](const Node& node) {
+    return node.op == "Resize" &&
+           (node.string_attr("mode", "nearest") != "nearest" ||
+            node.string_attr("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize");
+  };
   static constexpr std::string_view kSunk[] = {"Reshape", "Flatten",   "Squeeze", "Unsqueeze", "Slice", "Concat",
-                                               "Expand",  "Transpose", "Tile",    "Split",     "Pad"};
+                                               "Expand",  "Transpose", "Tile",    "Split",     "Pad",   "Resize"};
   bool changed = false;
   for (Node* node : rewriter.nodes()) {
     if (rewriter.is_retired(node)) continue;
     if (node->op == "Gather") changed = gather_codes(rewriter, *node) || changed;
-    if (!is_one_of(kSunk, *node) || (node->op == "Pad" && is_folded_pad(rewriter, *node))) continue;
+    if (!is_one_of(kSunk, *node) || takes_means(*node)) continue;
+    if (node->op == "Pad" && is_folded_pad(rewriter, *node)) continue;
     const Node* first = nullptr;
     std::vector<Value*> inputs = codes_of_moved(rewriter, *node, first);
     if (inputs.empty()) continue;

@@ -14,35 +14,13 @@ constexpr int64_t kOnnxFloat = 1, kOnnxFloat16 = 10, kOnnxBFloat16 = 16;
 constexpr std::string_view kTypeAttrs[] = {"to",        "dtype",      "output_dtype",     "output_datatype",
                                            "precision", "stash_type", "softmax_precision"};
 // Operators that only move elements. A graph that has no others for its halves keeps them as they are.
-constexpr std::string_view kMovements[] = {"Cast",
-                                           "Concat",
-                                           "DepthToSpace",
-                                           "Expand",
-                                           "Flatten",
-                                           "Gather",
-                                           "GatherElements",
-                                           "GatherND",
-                                           "Identity",
-                                           "Reshape",
-                                           "Shape",
-                                           "Size",
-                                           "Slice",
-                                           "SpaceToDepth",
-                                           "Split",
-                                           "Squeeze",
-                                           "Tile",
-                                           "Transpose",
-                                           "Unsqueeze",
-                                           "Compress",
-                                           "ConstantOfShape",
-                                           "EyeLike",
-                                           "NonZero",
-                                           "OneHot",
-                                           "Pad",
-                                           "ReverseSequence",
-                                           "Trilu",
-                                           "Where"};
-// These, too, where they write updates over what is there.
+constexpr std::string_view kMovements[] = {
+    "Cast",           "Concat",        "DepthToSpace",    "Expand",          "Flatten", "Gather",
+    "GatherElements", "GatherND",      "Identity",        "Reshape",         "Shape",   "Size",
+    "Slice",          "SpaceToDepth",  "Split",           "Squeeze",         "Tile",    "Transpose",
+    "Unsqueeze",      "CenterCropPad", "Compress",        "ConstantOfShape", "EyeLike", "NonZero",
+    "OneHot",         "Pad",           "ReverseSequence", "Trilu",           "Where"};
+// These, too, where they write updates over what is there, and a Resize by nearest neighbours.
 constexpr std::string_view kScatters[] = {"ScatterElements", "ScatterND"};
 
 bool is_half(DType dtype) {
@@ -61,6 +39,7 @@ bool is_movement(const Node& node) {
   if (std::find(std::begin(kScatters), std::end(kScatters), node.op) != std::end(kScatters)) {
     return node.string_attr("reduction", "none") == "none";
   }
+  if (node.op == "Resize") return node.string_attr("mode", "nearest") == "nearest";
   return std::find(std::begin(kMovements), std::end(kMovements), node.op) != std::end(kMovements);
 }
 

@@ -90,10 +90,6 @@ WRITTEN = {
         text_of(CODES, "y = MaxPool(x) {kernel_shape=[2, 2]}"),
         ["DequantizeLinear", "MaxPool", "QuantizeLinear"],
     ),
-    "nearest-resize": (
-        text_of(CODES, 'y = Resize(x, -, k) {mode="nearest"}', "constant k = float32[4] {1, 1, 2, 2}"),
-        ["DequantizeLinear", "Resize", "QuantizeLinear"],
-    ),
     "matmul-integer": (
         text_of(MATRIX, "y = MatMulInteger(x, w, zx)", "constant w = int8[8,3] splat 5"),
         ["DequantizeLinear", "DequantizeLinear", "MatMul", "Cast"],
@@ -112,7 +108,7 @@ WRITTEN = {
 @pytest.mark.parametrize("name", WRITTEN)
 def test_runs_in_float(name: str) -> None:
     text, expected = WRITTEN[name]
-    exact = "max-pool" in name or "resize" in name or "integer" in name or "one-scale" in name
+    exact = "max-pool" in name or "integer" in name or "one-scale" in name
     assert ops_of(after(text, "normalize_quantization", steps=0 if exact else 1)) == expected
 
 
@@ -172,6 +168,7 @@ KEPT = {
     "scale-at-run-time": text_of("x: uint8[3,8], s: float32[]", "y = com.microsoft.QLinearSigmoid(x, s, zx, sy, zy)"),
     "old-softmax": text_of(CODES, "y = com.microsoft.QLinearSoftmax(x, sx, zx, sy, zy) {axis=1, opset=12}"),
     "float-pool": 'graph "g" (x: float32[1,2,4,4]) -> (y) {\n y = MaxPool(x) {kernel_shape=[2, 2]}\n}',
+    "nearest-resize": text_of(CODES, 'y = Resize(x, -, k) {mode="nearest"}', "constant k = float32[4] {1, 1, 2, 2}"),
     "linear-resize": text_of(CODES, 'y = Resize(x, -, k) {mode="linear"}', "constant k = float32[4] {1, 1, 2, 2}"),
     "pool-with-indices": text_of(CODES, "p, y = MaxPool(x) {kernel_shape=[2, 2]}"),
 }
@@ -244,6 +241,12 @@ MOVED = {
     "pad-with-nought": ("y = Pad(a, n)", ["Pad", "DequantizeLinear"]),
     "pad-with-a-code": ("y = Pad(a, n, half)", ["Pad", "DequantizeLinear"]),
     "pad-with-no-code": ("y = Pad(a, n, off)", ["DequantizeLinear", "Pad"]),
+    "nearest-resize": ('y = Resize(a, -, twice) {mode="nearest"}', ["Resize", "DequantizeLinear"]),
+    "linear-resize": ('y = Resize(a, -, twice) {mode="linear"}', ["DequantizeLinear", "Resize"]),
+    "nearest-resize-of-a-region": (
+        'y = Resize(a, region, twice) {mode="nearest", coordinate_transformation_mode="tf_crop_and_resize"}',
+        ["DequantizeLinear", "Resize"],
+    ),
     "pad-with-edges": ('y = Pad(a, n) {mode="edge"}', ["Pad", "DequantizeLinear"]),
     "pad-of-a-convolution": ("p = Pad(a, n) \n y = Conv(p, k)", ["DequantizeLinear", "Pad", "Conv"]),
 }
@@ -256,7 +259,8 @@ def test_codes_are_moved(name: str) -> None:
         CODES,
         f"a = DequantizeLinear(x, sx, zx) \n {body}",
         "constant n = int64[8] {0, 0, 1, 0, 0, 0, 0, 2} \n constant i = int64[3] {1, 0, 1} \n "
-        "constant half = float32[] {0.5} \n "
+        "constant half = float32[] {0.5} \n constant twice = float32[4] {1, 1, 2, 2} \n "
+        "constant region = float32[8] {0, 0, 0, 0, 1, 1, 1, 1} \n "
         "constant off = float32[] {0.52} \n constant k = float32[1,2,3,3] splat 1",
     )
     result = after(text, "normalize_quantization", "normalize_quantization", rtol=0, atol=0)

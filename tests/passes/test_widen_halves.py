@@ -52,6 +52,9 @@ KEPT = {
     "nothing but movement": """graph "g" (x: float16[2,3]) -> (y) {
       y = Transpose(x)
     }""",
+    "nearest neighbours": """graph "g" (x: float16[2,3], sizes: int64[2]) -> (y) {
+      y = Resize(x, -, -, sizes) {mode="nearest"}
+    }""",
     "casts at the border": """graph "g" (x: float16[2,3]) -> (y) {
       a = Cast(x) {to=1}
       b = Relu(a)
