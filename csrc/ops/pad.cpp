@@ -1,3 +1,5 @@
+#include "ops/pad.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -62,12 +64,6 @@ void infer_pad(InferContext& ctx) {
 // For every position of a padded axis the position it copies, or -1 for the constant. Negative pads crop first.
 std::vector<int64_t> padded_positions(const ReferenceContext& ctx, int64_t size, int64_t begin, int64_t end,
                                       PadMode mode) {
-  for (const int64_t pad : {begin, end}) {
-    ctx.check(pad >= -kMaxExtent && pad <= kMaxExtent,
-              str("a pad must be at most ", kMaxExtent, " elements. Got ", pad));
-  }
-  ctx.check(size + begin + end >= 0, str("negative pads must not remove more than the axis has. Got ", begin, " and ",
-                                         end, " on an axis of ", size));
   const int64_t first = std::max<int64_t>(0, -begin);
   const int64_t count = size - first - std::max<int64_t>(0, -end);
   auto positions = make_scratch<int64_t>(size + begin + end);
@@ -172,32 +168,17 @@ void pick_positions(const Tensor& x, const Tensor& y, const std::vector<std::vec
 void reference_pad(ReferenceContext& ctx) {
   const Tensor& x = ctx.input(0);
   const PadMode mode = pad_mode(ctx.node());
-  const auto pads = ctx.ints(1);
-  std::vector<int64_t> axes(static_cast<size_t>(x.rank()));
-  std::iota(axes.begin(), axes.end(), 0);
-  if (ctx.has_input(3)) axes = ctx.ints(3);
-  ctx.check(pads.size() == 2 * axes.size(),
-            str("pads must have a begin and an end per axis. Got ", pads.size(), ", expected ", 2 * axes.size()));
-  std::vector<int64_t> begins(static_cast<size_t>(x.rank()), 0);
-  std::vector<int64_t> ends = begins;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const auto axis = static_cast<size_t>(ctx.axis(axes[i], x.rank()));
-    begins[axis] = pads[i];
-    ends[axis] = pads[i + axes.size()];
-  }
-  Dims dims;
+  const PadSizes sizes = pad_sizes(ctx);
   std::vector<std::vector<int64_t>> positions;
-  for (size_t axis = 0; axis < begins.size(); ++axis) {
-    positions.push_back(padded_positions(ctx, x.dims()[axis], begins[axis], ends[axis], mode));
-    dims.push_back(static_cast<int64_t>(positions.back().size()));
-  }
+  for (size_t axis = 0; axis < x.dims().size(); ++axis)
+    positions.push_back(padded_positions(ctx, x.dims()[axis], sizes.begin[axis], sizes.end[axis], mode));
   const void* constant = blank_element(x.dtype());
-  if (ctx.has_input(2) && ctx.input(2).size() > 0) {
+  if (ctx.node().op == "Pad" && ctx.has_input(2) && ctx.input(2).size() > 0) {
     ctx.check(ctx.input(2).dtype() == x.dtype(), str("constant_value must have the input's element type. Got ",
                                                      name(ctx.input(2).dtype()), ", expected ", name(x.dtype())));
     constant = ctx.input(2).data();
   }
-  pick_positions(x, ctx.output(0, x.dtype(), dims), positions, constant);
+  pick_positions(x, ctx.output(0, x.dtype(), sizes.output), positions, constant);
 }
 
 // CenterCropPad
@@ -219,24 +200,60 @@ void infer_center_crop_pad(InferContext& ctx) {
   ctx.set_output(0, ctx.dtype(0), Shape(std::move(dims)));
 }
 
-void reference_center_crop_pad(ReferenceContext& ctx) {
+// Sets the pads of a CenterCropPad's axes.
+void center(const ReferenceContext& ctx, PadSizes& sizes) {
   const Tensor& x = ctx.input(0);
   const auto axes = all_or_listed_axes(ctx.node(), x.rank());
   const auto target = ctx.ints(1);
   ctx.check(target.size() == axes.size(),
             str("shape must have one size per axis. Got ", target.size(), ", expected ", axes.size()));
-  Dims dims = x.dims();
-  for (size_t i = 0; i < axes.size(); ++i) dims[static_cast<size_t>(axes[i])] = target[i];
-  std::vector<std::vector<int64_t>> positions;
-  for (size_t axis = 0; axis < dims.size(); ++axis) {
-    const int64_t size = x.dims()[axis];
-    const int64_t begin = dims[axis] > size ? (dims[axis] - size) / 2 : -((size - dims[axis]) / 2);
-    positions.push_back(padded_positions(ctx, size, begin, dims[axis] - size - begin, PadMode::Constant));
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<size_t>(axes[i]);
+    if (target[i] < 0 || target[i] > kMaxExtent)
+      ctx.fail(ErrorKind::Shape, str("a size must be 0 to ", kMaxExtent, ". Got ", target[i]));
+    const int64_t more = target[i] - x.dims()[axis];
+    sizes.begin[axis] = more / 2;
+    sizes.end[axis] = more - more / 2;
   }
-  pick_positions(x, ctx.output(0, x.dtype(), dims), positions, blank_element(x.dtype()));
+}
+
+// Sets the pads of a Pad's axes.
+void read_pads(const ReferenceContext& ctx, PadSizes& sizes) {
+  const auto pads = ctx.ints(1);
+  const int rank = ctx.input(0).rank();
+  std::vector<int64_t> axes(static_cast<size_t>(rank));
+  std::iota(axes.begin(), axes.end(), 0);
+  if (ctx.has_input(3)) axes = ctx.ints(3);
+  ctx.check(pads.size() == 2 * axes.size(),
+            str("pads must have a begin and an end per axis. Got ", pads.size(), ", expected ", 2 * axes.size()));
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<size_t>(ctx.axis(axes[i], rank));
+    sizes.begin[axis] = pads[i];
+    sizes.end[axis] = pads[i + axes.size()];
+  }
 }
 
 }  // namespace
+
+PadSizes pad_sizes(const ReferenceContext& ctx) {
+  PadSizes sizes;
+  const Dims& dims = ctx.input(0).dims();
+  sizes.begin.assign(dims.size(), 0);
+  sizes.end = sizes.begin;
+  ctx.node().op == "Pad" ? read_pads(ctx, sizes) : center(ctx, sizes);
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    const int64_t begin = sizes.begin[axis], end = sizes.end[axis];
+    for (const int64_t pad : {begin, end}) {
+      if (pad < -kMaxExtent || pad > kMaxExtent)
+        ctx.fail(ErrorKind::Shape, str("a pad must be at most ", kMaxExtent, " elements. Got ", pad));
+    }
+    sizes.output.push_back(dims[axis] + begin + end);
+    if (sizes.output.back() < 0)
+      ctx.fail(ErrorKind::Shape, str("negative pads must not remove more than the axis has. Got ", begin, " and ", end,
+                                     " on an axis of ", dims[axis]));
+  }
+  return sizes;
+}
 
 void add_pad_ops(OpRegistry& ops) {
   ops.add({.name = "Pad",
@@ -250,7 +267,7 @@ void add_pad_ops(OpRegistry& ops) {
            .min_inputs = 2,
            .max_inputs = 2,
            .infer = infer_center_crop_pad,
-           .reference = reference_center_crop_pad,
+           .reference = reference_pad,
            .work = movement_work,
            .shape_inputs = {1}});
 }

@@ -1,3 +1,5 @@
+#include "ops/pad.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -7,6 +9,8 @@
 #include "base/budget.h"
 #include "base/check.h"
 #include "routines/cpu/index/index.h"
+#include "routines/cpu/made_step.h"
+#include "routines/cpu/reference/node_step.h"
 #include "routines/cpu/tasks.h"
 #include "routines/families.h"
 #include "routines/patterns/movement.h"
@@ -254,11 +258,43 @@ class PadStep final : public KernelStep {
   std::array<std::byte, 16> element_;
 };
 
-// Pad of every mode by pads that are known, any dtype of a fixed size.
+// An element of 1 to 16 bytes as often as 16 bytes have room for it; zeros where there is none.
+std::array<std::byte, 16> repeated_element(const Tensor* element) {
+  std::array<std::byte, 16> bytes = {};
+  if (!element) return bytes;
+  const auto width = static_cast<size_t>(item_bytes(element->dtype()));
+  for (size_t at = 0; at < bytes.size(); at += width) std::memcpy(&bytes[at], element->data(), width);
+  return bytes;
+}
+
+// Pads that only a call tells.
+class PadHostStep final : public NodeStep {
+ public:
+  PadHostStep(const Candidate& candidate, const OpRegistry& ops) : NodeStep(candidate, ops) {}
+
+ private:
+  void compute(ReferenceContext& ctx, Team& team) const override {
+    const Tensor& x = ctx.input(0);
+    PadSizes sizes = pad_sizes(ctx);
+    const Tensor& y = ctx.output(0, x.dtype(), sizes.output);
+    if (y.size() == 0) return;
+    const bool is_given = node().op == "Pad" && ctx.has_input(2) && ctx.input(2).size() > 0;
+    const std::array<std::byte, 16> element = repeated_element(is_given ? &ctx.input(2) : nullptr);
+    const auto halves = std::bit_cast<std::array<int64_t, 2>>(element);
+    std::vector<int64_t> numbers = sizes.begin;
+    numbers.insert(numbers.end(), halves.begin(), halves.end());
+    made_.run(std::move(numbers), x, y, team,
+              [&] { return std::make_unique<PadStep>(*pad_mode(node()), std::move(sizes.begin), element); });
+  }
+
+  MadeStep made_;
+};
+
+// Pad of every mode and CenterCropPad, any dtype of a fixed size.
 class PadRoutine final : public RoutineOf<PadRoutine> {
  public:
   std::string_view name() const override { return "cpu/pad"; }
-  std::vector<std::string_view> roots() const override { return {"Pad"}; }
+  std::vector<std::string_view> roots() const override { return {"Pad", "CenterCropPad"}; }
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     const Node& node = workload.root();
@@ -268,14 +304,7 @@ class PadRoutine final : public RoutineOf<PadRoutine> {
         return "the input is not a tensor of known rank and fixed element size";
       }
     }
-    if (makes_sizes(node)) return "the size of the result is only known when it runs";
     if (!pad_mode(node)) return "the mode is not known";
-    if (!pads_begin(node)) return "the pads are not known";
-    const Value* element = node.input(2);
-    if (element && (!element->constant || element->constant->size() != 1 ||
-                    element->constant->dtype() != workload.outputs.front()->dtype())) {
-      return "the padding is not a constant of the input's dtype";
-    }
     return std::nullopt;
   }
 
@@ -286,10 +315,12 @@ class PadRoutine final : public RoutineOf<PadRoutine> {
     double rows = 1;
     const Dims dims = output->shape().hint_dims();
     for (size_t i = 0; i + 1 < dims.size(); ++i) rows *= static_cast<double>(dims[i]);
-    Candidate c = Candidate::reading(workload, {input});
+    const bool known = is_known(workload.root());
+    Candidate c = known ? Candidate::reading(workload, {input}) : Candidate::plain(workload);
+    if (!known) c.kind = Candidate::Kind::Host;
     price(c, workload, {StepFamily::Pad, 0, rows}, target);
     all.push_back(c);
-    if (keeps_blocks(workload.root())) {
+    if (known && keeps_blocks(workload.root())) {
       const Layout layout = Layout::channel_blocked(output->shape().rank(), target.lanes());
       c.inputs[static_cast<size_t>(workload.input_index(input))]->layout = layout;
       c.outputs.front().layout = layout;
@@ -305,14 +336,23 @@ class PadRoutine final : public RoutineOf<PadRoutine> {
     return all;
   }
 
-  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry&, PackedStore&) {
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry& ops,
+                                         PackedStore&) {
     const Node& node = candidate.workload->root();
+    if (!is_known(node)) return std::make_unique<PadHostStep>(candidate, ops);
     const Value* element = node.input(2);
     return std::make_unique<PadStep>(*pad_mode(node), *pads_begin(node),
-                                     repeated_element(element ? &*element->constant : nullptr, candidate));
+                                     repeated_element(element ? &*element->constant : nullptr));
   }
 
  private:
+  // Whether sizes, once bound, say where every element goes, and the padding is a constant.
+  static bool is_known(const Node& node) {
+    if (node.op != "Pad" || makes_sizes(node) || !pads_begin(node)) return false;
+    const Value* element = node.input(2);
+    return !element || (element->constant && element->constant->size() == 1);
+  }
+
   // Blocks of channels move as they are: none is cut, and what is added to them is zero as their padding is.
   static bool keeps_blocks(const Node& node) {
     const Value* x = node.inputs.front();
@@ -336,13 +376,6 @@ class PadRoutine final : public RoutineOf<PadRoutine> {
       if (x[i] != y[i]) return false;
     }
     return x[0] == y[0] && ceil_div(x[1].value(), lanes) == ceil_div(y[1].value(), lanes);
-  }
-
-  static std::array<std::byte, 16> repeated_element(const Tensor* tensor, const Candidate& candidate) {
-    std::array<std::byte, 16> bytes = {};
-    const auto width = static_cast<size_t>(item_bytes(candidate.workload->outputs.front()->dtype()));
-    for (size_t at = 0; tensor && at < bytes.size(); at += width) std::memcpy(&bytes[at], tensor->data(), width);
-    return bytes;
   }
 };
 
