@@ -19,7 +19,7 @@ by_corners = pytest.mark.parametrize("corners", [0, 1])
 def sample_graph(x, grid, mode, padding, corners, symbols=False):
     graph = _native.Graph()
     a = graph.add_input("x", "float32", [f"x{i}" if symbols else d for i, d in enumerate(x)])
-    b = graph.add_input("g", "float32", [f"g{i}" if symbols and i < 3 else d for i, d in enumerate(grid)])
+    b = graph.add_input("g", "float32", [f"g{i}" if symbols and i + 1 < len(grid) else d for i, d in enumerate(grid)])
     attrs = {"mode": mode, "padding_mode": padding, "align_corners": corners}
     graph.outputs = graph.add_node("GridSample", [a, b], ["y"], attrs, "sample").outputs
     return graph
@@ -154,6 +154,40 @@ def test_planes_without_pixels():
         pinned(np.zeros([1, 2, 0, 3], np.float32), np.zeros([1, 2, 2, 2], np.float32))
 
 
+@by_tier
+@by_padding
+@by_corners
+@pytest.mark.parametrize(
+    ("mode", "axes"), [("linear", 1), ("linear", 3), ("nearest", 1), ("nearest", 3), ("cubic", 1), ("cubic", 2)]
+)
+def test_lines_volumes_and_cubics(mode, axes, corners, padding, tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        image = [
+            int(random.integers(1, 3)),
+            pick(random, [1, 3, 35]),
+            *(pick(random, [1, 2, 5, 9]) for _ in range(axes)),
+        ]
+        grid = [image[0], *(pick(random, [1, 3, 17]) for _ in range(axes)), axes]
+        # Eighths: no point lies halfway between two pixels by rounding alone.
+        points = np.round(random.uniform(-1.0, 1.0, grid) * pick(random, [1.0, 1.3, 4.0]) * 8) / 8
+        x = floats(random, image)
+        graph = sample_graph(image, grid, mode, padding, corners, symbols=bool(random.integers(2)))
+        actual = run(graph, tier, x, points.astype(np.float32))
+        assert_close(actual, graph.evaluate([x, points.astype(np.float32)])[0], 64, (image, grid))
+
+
+@by_tier
+@by_padding
+def test_points_of_a_volume_that_are_no_numbers(padding, tier):
+    x = floats(np.random.default_rng(2), [1, 3, 5, 4, 3])
+    special = np.array([np.nan, np.inf, -np.inf, 3e38, -1e9, 0.25], np.float32)
+    grid = np.stack(np.meshgrid(special, special, special), axis=-1)[None]
+    actual = run(sample_graph(x.shape, grid.shape, "linear", padding, 0), tier, x, grid)
+    assert np.isfinite(actual).all()
+    assert np.abs(actual).max() <= 1
+
+
 def test_says_why_it_declines():
-    graph = sample_graph([1, 2, 4, 3], [1, 2, 2, 2], "cubic", "zeros", 0)
-    assert rejections(graph, TIERS[0], "sample")[ROUTINE] == "the interpolation is cubic"
+    graph = sample_graph([1, 2, 4, 3, 2], [1, 2, 2, 2, 3], "cubic", "zeros", 0)
+    assert rejections(graph, TIERS[0], "sample")[ROUTINE] == "the interpolation is cubic in a volume"

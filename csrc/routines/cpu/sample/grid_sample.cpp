@@ -1,6 +1,9 @@
 #include "routines/cpu/sample/grid_sample.h"
 
+#include <algorithm>
+
 #include "base/check.h"
+#include "ops/movement.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
@@ -23,6 +26,7 @@ class GridSampleStep final : public KernelStep {
   GridSampleStep(const Node& node, int x, int grid, GridSampleKernel kernel) : x_(x), grid_(grid), kernel_(kernel) {
     const std::string padding = node.string_attr("padding_mode", "zeros");
     shape_.nearest = node.string_attr("mode", "linear") == "nearest";
+    shape_.cubic = node.string_attr("mode", "linear") == "cubic";
     shape_.align_corners = node.int_attr("align_corners", 0) != 0;
     shape_.padding = padding == "zeros"    ? GridPadding::Zeros
                      : padding == "border" ? GridPadding::Border
@@ -37,11 +41,11 @@ class GridSampleStep final : public KernelStep {
     GridSampleArgs& a = call.args = shape_;
     a.images = y[0];
     a.channels = y[1];
-    a.points = y[2] * y[3];
-    a.rows = x[2];
-    a.columns = x[3];
-    const int64_t elements = element_count(y);
-    NEO_CHECK(elements == 0 || (a.rows * a.columns > 0 && a.rows * a.columns <= INT32_MAX), Shape, "GridSample",
+    a.points = count_between(y, 2, static_cast<int>(y.size()));
+    a.axes = static_cast<int>(x.size()) - 2;
+    std::copy(x.begin() + 2, x.end(), a.sizes);
+    const int64_t elements = element_count(y), pixels = count_between(x, 2, static_cast<int>(x.size()));
+    NEO_CHECK(elements == 0 || (pixels > 0 && pixels <= INT32_MAX), Shape, "GridSample",
               "a plane must hold pixels, fewer than 2^31. Got ", to_string(x));
     const int64_t tasks =
         elements == 0 ? 0 : a.images * ceil_div(a.channels, kGridChannels) * ceil_div(a.points, kGridPoints);
@@ -65,7 +69,7 @@ class GridSampleStep final : public KernelStep {
   GridSampleKernel kernel_;
 };
 
-// GridSample of planes over the plain layout.
+// GridSample of lines, planes and volumes over the plain layout.
 class GridSampleRoutine final : public RoutineOf<GridSampleRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/grid_sample"; }
@@ -73,11 +77,13 @@ class GridSampleRoutine final : public RoutineOf<GridSampleRoutine> {
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     for (const Value* v : workload.inputs) {
-      if (!v->type.is_tensor() || !v->shape().has_rank() || v->shape().rank() != 4 || v->dtype() != DType::Float32) {
-        return "an input is no float32 tensor of rank 4";
+      if (!v->type.is_tensor() || !v->shape().has_rank() || v->shape().rank() < 3 ||
+          v->shape().rank() > 2 + kMaxGridAxes || v->dtype() != DType::Float32) {
+        return "an input is no float32 tensor of rank 3, 4 or 5";
       }
     }
-    if (workload.root().string_attr("mode", "linear") == "cubic") return "the interpolation is cubic";
+    const bool cubic = workload.root().string_attr("mode", "linear") == "cubic";
+    if (cubic && workload.inputs.front()->shape().rank() > 4) return "the interpolation is cubic in a volume";
     return std::nullopt;
   }
 

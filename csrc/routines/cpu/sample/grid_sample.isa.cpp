@@ -71,6 +71,17 @@ NEO_INLINE void store_place(int32_t* to, I32 row, Mask row_exists, I32 column, M
   store_i32(to, select(row_exists & column_exists, row * columns + column, broadcast_i32(-1)));
 }
 
+NEO_INLINE I32 pixel(GridPadding padding, F32 position, const Axis& axis, Mask& exists) {
+  switch (padding) {
+    case GridPadding::Zeros:
+      return pixel<GridPadding::Zeros>(position, axis, exists);
+    case GridPadding::Border:
+      return pixel<GridPadding::Border>(position, axis, exists);
+    default:
+      return pixel<GridPadding::Reflection>(position, axis, exists);
+  }
+}
+
 // A position that fits an integer. Where it is far away, nothing changes farther out, or what remains of the fraction
 // is rounding.
 template <GridPadding padding>
@@ -83,8 +94,8 @@ NEO_INLINE F32 limited(F32 x, const Axis& axis) {
 
 template <Method method, GridPadding padding>
 NEO_INLINE void find_taps(const GridSampleArgs& args, const float* grid, int64_t count, Taps& taps) {
-  const Axis across(args.columns, args.align_corners), down(args.rows, args.align_corners);
-  const I32 columns = broadcast_i32((int32_t)args.columns), pairs = shift_left<1>(iota_i32());
+  const Axis across(args.sizes[1], args.align_corners), down(args.sizes[0], args.align_corners);
+  const I32 columns = broadcast_i32((int32_t)args.sizes[1]), pairs = shift_left<1>(iota_i32());
   for (int64_t p = 0; p < count; p += kLanes) {
     float tail[2 * kLanes] = {};
     const float* point = grid + 2 * p;
@@ -140,7 +151,7 @@ void sample(const GridSampleArgs& args, int64_t image, int64_t channel, int64_t 
   find_taps<method, padding>(args, args.grid + (image * args.points + point) * 2, count, taps);
   const int64_t end = smaller(args.channels, channel + kGridChannels);
   for (int64_t i = channel; i < end; ++i) {
-    const float* plane = args.x + (image * args.channels + i) * args.rows * args.columns;
+    const float* plane = args.x + (image * args.channels + i) * args.sizes[0] * args.sizes[1];
     float* y = args.y + (image * args.channels + i) * args.points + point;
     for (int64_t p = 0; p < count; p += kLanes) {
       F32 value = read<padding>(plane, taps.place[0] + p);
@@ -162,14 +173,121 @@ void sample(const GridSampleArgs& args, int64_t image, int64_t channel, int64_t 
   }
 }
 
-template <Method method, GridPadding padding>
-void tasks(const GridSampleArgs& args, int64_t begin, int64_t end) {
+constexpr int kMaxTaps = 16;  // a cubic of two axes; a linear interpolation of three has 8
+
+// The pixels of some points, -1 where zero is read, and their weights.
+struct WeightedTaps {
+  int count = 1;
+  int32_t place[kMaxTaps][kGridPoints];
+  float weight[kMaxTaps][kGridPoints];
+};
+
+// Keys' kernel with a = -0.75, of distances up to 1 and from 1 to 2.
+NEO_INLINE F32 near_weight(F32 d) {
+  return ((broadcast(1.25f) * d - broadcast(2.25f)) * d) * d + broadcast(1.0f);
+}
+NEO_INLINE F32 far_weight(F32 d) {
+  return ((broadcast(-0.75f) * d + broadcast(3.75f)) * d - broadcast(6.0f)) * d + broadcast(3.0f);
+}
+
+// The weights of the pixels of one axis, of which the point lies `r` behind the one at its left.
+NEO_INLINE int axis_weights(const GridSampleArgs& args, F32 r, F32* weights) {
+  const F32 one = broadcast(1.0f), rest = one - r;
+  if (args.nearest) {
+    weights[0] = one;
+    return 1;
+  }
+  if (!args.cubic) {
+    weights[0] = rest;
+    weights[1] = r;
+    return 2;
+  }
+  weights[0] = far_weight(r + one);
+  weights[1] = near_weight(r);
+  weights[2] = near_weight(rest);
+  weights[3] = far_weight(rest + one);
+  return 4;
+}
+
+NEO_INLINE void find_weighted_taps(const GridSampleArgs& args, const float* grid, int64_t count, WeightedTaps& taps) {
+  const I32 none = broadcast_i32(-1), tuples = mul(iota_i32(), broadcast_i32(args.axes));
+  for (int64_t p = 0; p < count; p += kLanes) {
+    float tail[kMaxGridAxes * kLanes] = {};
+    const float* point = grid + args.axes * p;
+    if (count - p < kLanes) {
+      for (int64_t i = 0; i < args.axes * (count - p); ++i) tail[i] = point[i];
+      point = tail;
+    }
+    I32 places[kMaxTaps] = {broadcast_i32(0)};
+    F32 weights[kMaxTaps] = {broadcast(1.0f)};
+    taps.count = 1;
+    for (int a = 0; a < args.axes; ++a) {
+      const Axis axis(args.sizes[a], args.align_corners);
+      F32 x = denormalized(gather(point + args.axes - 1 - a, tuples), axis, args.align_corners);
+      if (args.nearest) x = round_even(x);
+      x = args.padding == GridPadding::Reflection ? limited<GridPadding::Reflection>(x, axis)
+                                                  : limited<GridPadding::Zeros>(x, axis);
+      const F32 left = floor(x);
+      F32 along[4];
+      I32 at[4];
+      const int k = axis_weights(args, x - left, along);
+      for (int i = 0; i < k; ++i) {
+        Mask exists;
+        at[i] = pixel(args.padding, left + broadcast((float)(i - (args.cubic ? 1 : 0))), axis, exists);
+        at[i] = select(exists, at[i], none);
+      }
+      // From the last tap on, so that none is overwritten before it is read.
+      for (int t = taps.count - 1; t >= 0; --t) {
+        const I32 place = places[t];
+        const F32 weight = weights[t];
+        for (int i = k - 1; i >= 0; --i) {
+          const Mask exists = gt(place, none) & gt(at[i], none);
+          places[t * k + i] = select(exists, add(mul(place, broadcast_i32((int32_t)args.sizes[a])), at[i]), none);
+          weights[t * k + i] = weight * along[i];
+        }
+      }
+      taps.count *= k;
+    }
+    for (int t = 0; t < taps.count; ++t) {
+      store_i32(taps.place[t] + p, places[t]);
+      store(taps.weight[t] + p, weights[t]);
+    }
+  }
+}
+
+NEO_INLINE void sample_weighted(const GridSampleArgs& args, int64_t image, int64_t channel, int64_t point) {
+  const int64_t count = smaller(kGridPoints, args.points - point);
+  WeightedTaps taps;
+  find_weighted_taps(args, args.grid + (image * args.points + point) * args.axes, count, taps);
+  int64_t size = 1;
+  for (int a = 0; a < args.axes; ++a) size *= args.sizes[a];
+  const int64_t end = smaller(args.channels, channel + kGridChannels);
+  for (int64_t i = channel; i < end; ++i) {
+    const float* pixels = args.x + (image * args.channels + i) * size;
+    float* y = args.y + (image * args.channels + i) * args.points + point;
+    for (int64_t p = 0; p < count; p += kLanes) {
+      F32 sum = load(taps.weight[0] + p) * read<GridPadding::Zeros>(pixels, taps.place[0] + p);
+      for (int t = 1; t < taps.count; ++t)
+        sum = sum + load(taps.weight[t] + p) * read<GridPadding::Zeros>(pixels, taps.place[t] + p);
+      store_n(y + p, sum, smaller(kLanes, count - p));
+    }
+  }
+}
+
+// f(image, first channel, first point) for each task.
+template <class F>
+NEO_INLINE void for_each_task(const GridSampleArgs& args, int64_t begin, int64_t end, F&& f) {
   const int64_t parts = (args.points + kGridPoints - 1) / kGridPoints;
   const int64_t groups = (args.channels + kGridChannels - 1) / kGridChannels;
-  for (int64_t task = begin; task < end; ++task) {
-    sample<method, padding>(args, task / parts / groups, task / parts % groups * kGridChannels,
-                            task % parts * kGridPoints);
-  }
+  for (int64_t task = begin; task < end; ++task)
+    f(task / parts / groups, task / parts % groups * kGridChannels, task % parts * kGridPoints);
+}
+
+template <Method method, GridPadding padding>
+void tasks(const GridSampleArgs& args, int64_t begin, int64_t end) {
+  for_each_task(args, begin, end, [&](int64_t image, int64_t channel, int64_t point) NEO_LAMBDA {
+    sample<method, padding>(args, image, channel, point);
+  });
 }
 
 template <Method method>
@@ -187,7 +305,11 @@ NEO_INLINE void run(const GridSampleArgs& args, int64_t begin, int64_t end) {
 }  // namespace
 
 void grid_sample_tasks(const GridSampleArgs& args, int64_t begin, int64_t end) {
-  if (args.nearest) {
+  if (args.axes != 2 || args.cubic) {
+    for_each_task(args, begin, end, [&](int64_t image, int64_t channel, int64_t point) NEO_LAMBDA {
+      sample_weighted(args, image, channel, point);
+    });
+  } else if (args.nearest) {
     run<Method::Nearest>(args, begin, end);
   } else if (args.padding == GridPadding::Zeros && !args.align_corners) {
     tasks<Method::ByWeights, GridPadding::Zeros>(args, begin, end);
