@@ -5,6 +5,7 @@
 
 #include "base/budget.h"
 #include "ops/boxes.h"
+#include "ops/col2im.h"
 #include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/roi_align.h"
@@ -336,57 +337,70 @@ void infer_col2im(InferContext& ctx) {
 
 void reference_col2im(ReferenceContext& ctx) {
   const Tensor& x = ctx.input(0);
-  const Dims image = ctx.ints(1);
-  const Dims block = ctx.ints(2);
-  const size_t rank = image.size();
-  const auto strides = ctx.node().ints_attr("strides", std::vector<int64_t>(rank, 1));
-  const auto dilations = ctx.node().ints_attr("dilations", std::vector<int64_t>(rank, 1));
-  const auto pads = ctx.node().ints_attr("pads", std::vector<int64_t>(2 * rank, 0));
-  ctx.check(
-      x.rank() == 3 && block.size() == rank && strides.size() == rank && dilations.size() == rank &&
-          pads.size() == 2 * rank,
-      str("image_shape, block_shape, strides, dilations and pads must have one number per axis. Got ", rank, " axes"));
-  Dims positions;  // of the block in the image
-  for (size_t a = 0; a < rank; ++a) {
-    ctx.check(block[a] > 0 && strides[a] > 0 && dilations[a] > 0, "blocks, strides and dilations must be positive");
-    const int64_t free = image[a] + pads[a] + pads[a + rank] - dilations[a] * (block[a] - 1) - 1;
-    positions.push_back(free < 0 ? 0 : free / strides[a] + 1);
-  }
-  const int64_t taps = element_count(block);
-  const int64_t blocks = element_count(positions);
-  ctx.check(x.dims()[1] % taps == 0 && x.dims()[2] == blocks,
-            str("the input must hold every block of every channel. Got ", to_string(x.dims()), ", expected [N, C * ",
-                taps, ", ", blocks, "]"));
-  Dims dims{x.dims()[0], x.dims()[1] / taps};
-  dims.insert(dims.end(), image.begin(), image.end());
-  const int64_t plane = element_count(image);
+  const ImageBlocks blocks = image_blocks(ctx);
+  const size_t rank = blocks.image.size();
+  const int64_t plane = element_count(blocks.image), count = element_count(blocks.positions);
   const auto columns = ctx.doubles(0);
-  auto result = make_scratch<double>(element_count(dims), 0.0);
-  const Dims image_strides = dense_strides(image);
+  auto result = make_scratch<double>(element_count(blocks.output), 0.0);
+  const Dims image_strides = dense_strides(blocks.image);
   size_t next = 0;
-  for (int64_t channel = 0; channel < dims[0] * dims[1]; ++channel) {
+  for (int64_t channel = 0; x.size() > 0 && channel < blocks.output[0] * blocks.output[1]; ++channel) {
     std::vector<int64_t> tap(rank, 0);
-    for (int64_t t = 0; t < taps; ++t) {
+    do {
       std::vector<int64_t> position(rank, 0);
-      for (int64_t b = 0; b < blocks; ++b) {
+      for (int64_t b = 0; b < count; ++b) {
         int64_t to = channel * plane;
         bool inside = true;
-        for (size_t a = 0; a < rank; ++a) {
-          const int64_t at = position[a] * strides[a] + tap[a] * dilations[a] - pads[a];
-          inside = inside && at >= 0 && at < image[a];
-          to += at * image_strides[a];
+        for (size_t a = 0; inside && a < rank; ++a) {
+          const int64_t at = blocks.place(a, position[a], tap[a]);
+          inside = at >= 0 && at < blocks.image[a];
+          if (inside) to += at * image_strides[a];
         }
         if (inside) result[static_cast<size_t>(to)] += columns[next];
         ++next;
-        next_index(position, positions);
+        next_index(position, blocks.positions);
       }
-      next_index(tap, block);
-    }
+    } while (next_index(tap, blocks.block));
   }
-  store_doubles(ctx.output(0, x.dtype(), dims), result);
+  store_doubles(ctx.output(0, x.dtype(), blocks.output), result);
 }
 
 }  // namespace
+
+ImageBlocks image_blocks(const ReferenceContext& ctx) {
+  const Dims& columns = ctx.input(0).dims();
+  ImageBlocks blocks;
+  blocks.image = ctx.ints(1);
+  blocks.block = ctx.ints(2);
+  const size_t rank = blocks.image.size();
+  blocks.strides = ctx.node().ints_attr("strides", std::vector<int64_t>(rank, 1));
+  blocks.dilations = ctx.node().ints_attr("dilations", std::vector<int64_t>(rank, 1));
+  blocks.pads = ctx.node().ints_attr("pads", std::vector<int64_t>(2 * rank, 0));
+  ctx.check(
+      columns.size() == 3 && blocks.block.size() == rank && blocks.strides.size() == rank &&
+          blocks.dilations.size() == rank && blocks.pads.size() == 2 * rank,
+      str("image_shape, block_shape, strides, dilations and pads must have one number per axis. Got ", rank, " axes"));
+  for (size_t a = 0; a < rank; ++a) {
+    for (const int64_t number : {blocks.block[a], blocks.strides[a], blocks.dilations[a]}) {
+      if (number < 1 || number > INT32_MAX)
+        ctx.fail(ErrorKind::Shape, str("blocks, strides and dilations must be 1 to ", INT32_MAX, ". Got ", number));
+    }
+    for (const int64_t number : {blocks.image[a], blocks.pads[a], blocks.pads[a + rank]}) {
+      if (number < 0 || number > kMaxExtent)
+        ctx.fail(ErrorKind::Shape, str("sizes and pads must be 0 to ", kMaxExtent, ". Got ", number));
+    }
+    const int64_t free =
+        blocks.image[a] + blocks.pads[a] + blocks.pads[a + rank] - blocks.dilations[a] * (blocks.block[a] - 1) - 1;
+    blocks.positions.push_back(free < 0 ? 0 : free / blocks.strides[a] + 1);
+  }
+  const int64_t taps = element_count(blocks.block), count = element_count(blocks.positions);
+  ctx.check(columns[1] % taps == 0 && columns[2] == count,
+            str("the input must hold every block of every channel. Got ", to_string(columns), ", expected [N, C * ",
+                taps, ", ", count, "]"));
+  blocks.output = {columns[0], columns[1] / taps};
+  blocks.output.insert(blocks.output.end(), blocks.image.begin(), blocks.image.end());
+  return blocks;
+}
 
 bool takes_roi_maximum(const Node& node) {
   const std::string mode = node.string_attr("mode", "avg");

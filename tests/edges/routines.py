@@ -135,6 +135,12 @@ def _pad(net: Net) -> Any:
     return net.node("Pad", [net.input("ABC"), net.array(np.array([0, 1, 2, 1, 0, 2])), net.array(np.float32(0.5))])
 
 
+def _pad_at_run(net: Net) -> Any:
+    """By pads that the graph computes."""
+    pads = net.node("Neg", [net.array(np.array([0, -1, -2, 1, 0, -2]))], pin=False)
+    return net.node("Pad", [net.input("ABC"), pads, net.array(np.float32(0.5))])
+
+
 def _reduced(*axes: int) -> Callable[[Net], Any]:
     def build(net: Net) -> Any:
         x = net.input("ABC")
@@ -197,6 +203,12 @@ def _resize(**attrs: Any) -> Callable[[Net], Any]:
         return net.node("Resize", [net.input("NCHW"), None, scales], mode="linear", **attrs)
 
     return build
+
+
+def _resize_at_run(net: Net) -> Any:
+    """By factors that the graph computes."""
+    scales = net.node("Exp", [net.array(np.array([0, 0, 0.7, 0.2], np.float32))], pin=False)
+    return net.node("Resize", [net.input("NCHW"), None, scales], mode="linear")
 
 
 def _resize_to_nhwc(net: Net) -> Any:
@@ -377,7 +389,7 @@ ROUTINES: dict[str, list[Spec]] = {
         Spec({"A": 3, "B": 5, "C": 6}, lambda net: net.node("Trilu", [net.input("ABC")], upper=0)),
         Spec({"A": 3, "B": 5}, lambda net: net.node("EyeLike", [net.input("AB")], k=1)),
     ],
-    "cpu/pad": [Spec({"A": 4, "B": 5, "C": 6}, _pad)],
+    "cpu/pad": [Spec({"A": 4, "B": 5, "C": 6}, build) for build in (_pad, _pad_at_run)],
     "cpu/gather": [
         Spec(
             {"A": 4, "B": 5, "I": 3},
@@ -401,13 +413,20 @@ ROUTINES: dict[str, list[Spec]] = {
             ),
         )
         for mode in ("nearest", "linear")
-    ],
+    ]
+    + [Spec(_IMAGE, _resize_at_run)],
     "cpu:float32/grid_sample": [
         Spec(
             {"N": 2, "C": 3, "H": 4, "W": 5, "P": 6, "Q": 7},
             lambda net, mode=mode: net.node("GridSample", [net.input("NCHW"), net.input("NPQ2")], padding_mode=mode),
         )
         for mode in ("zeros", "border", "reflection")
+    ]
+    + [
+        Spec(
+            {"N": 2, "C": 3, "D": 2, "H": 4, "W": 5, "P": 6, "Q": 7},
+            lambda net: net.node("GridSample", [net.input("NCDHW"), net.input("NPQ23")]),
+        )
     ],
     "cpu:float32/recurrent_exponent_packed": [
         Spec({"T": 3, "B": 1, "I": 8, "H": 260}, _recurrent("LSTM", 4, 3), fixed="B"),
@@ -467,6 +486,12 @@ ROUTINES: dict[str, list[Spec]] = {
             lambda net: net.node("Slice", [net.input("AB"), net.input("1", "int64", 3), net.array(np.array([9]))]),
         ),
         Spec({"A": 9}, lambda net: net.node("Unique", [net.input("A", "int64", 4)], 4)),
+        Spec(
+            {"N": 2, "M": 12, "B": 16},
+            lambda net: net.node(
+                "Col2Im", [net.input("NMB"), net.array(np.array([5, 5])), net.array(np.array([2, 2]))]
+            ),
+        ),
         Spec(
             {"N": 2, "C": 3, "B": 7},
             lambda net: net.node(

@@ -360,6 +360,29 @@ def test_samples_regions(mode, tier):
 
 
 @by_tier
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_columns_to_images(dtype, tier):
+    """Of whole numbers, whose sums are exact in any order."""
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        rank = int(random.integers(1, 4))
+        block, strides, dilations = (random.integers(1, 4, rank) for _ in range(3))
+        pads = random.integers(0, 3, 2 * rank)
+        image = np.array([pick(random, [1, 2, 5, 7, 11]) for _ in range(rank)])
+        free = image + pads[:rank] + pads[rank:] - dilations * (block - 1) - 1
+        positions = np.where(free < 0, 0, free // strides + 1)
+        dims = [int(random.integers(0 if seed == 0 else 1, 3)), int(2 * block.prod()), int(positions.prod())]
+        graph = _native.Graph()
+        operands = [graph.add_input("x", dtype, symbolic(dims, seed % 2))]
+        operands.append(graph.add_constant("i", image) if seed % 3 else graph.add_input("i", "int64", [rank]))
+        operands.append(graph.add_constant("b", block))
+        attrs = {"strides": strides.tolist(), "dilations": dilations.tolist(), "pads": pads.tolist()}
+        graph.outputs = graph.add_node("Col2Im", operands, ["y"], attrs, "sum").outputs
+        x = random.integers(-9, 10, dims).astype(dtype)
+        check(graph, tier, "sum", INDEX, [x] if seed % 3 else [x, image])
+
+
+@by_tier
 @pytest.mark.parametrize("op", ["HannWindow", "HammingWindow", "BlackmanWindow"])
 def test_windows_of_signals(op, tier):
     for dtype, tolerance in ((1, 1e-6), (11, 1e-13)):

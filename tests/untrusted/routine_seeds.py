@@ -118,6 +118,13 @@ _NETWORKS = {
         "p, g, o, s, e, k, ki, t, m, n, q, r",
         {},
     ),
+    "at_run": _Network(
+        "float[1, 3, 9, 9] x, int64[4] sizes, float[4] factors, int64[8] around, float[1, 2, 3, 4, 3] at, float[1, 12, 64] columns",
+        'r = Resize <mode = "linear"> (x, , , sizes) n = Resize (x, , factors) p = Pad (x, around) c = CenterCropPad (x, sizes) '
+        'v = Resize <mode = "cubic"> (x, , factors) u = Unsqueeze (x, one) g = GridSample (u, at) m = Col2Im (columns, image, block)',
+        "r, n, p, c, v, g, m",
+        {},
+    ),
     "attention": _Network(
         "float[2, N, 3, 16] q, float[2, M, 3, 16] k, float[2, 1, 1, M] hidden, bool[N, M] seen",
         "r = Transpose <perm = [0, 2, 1, 3]> (q) t = Transpose <perm = [0, 2, 3, 1]> (k) v = Transpose <perm = [0, 2, 1, 3]> (k) "
@@ -182,7 +189,7 @@ _CONSTANTS = (
     "int64[3] dims = {-1, 1, 260}, float[4] twice = {1, 1, 2, 2}, int64[6] pads = {0, 1, 0, 0, 0, 2}, int64[2] some = {1, 2}, int64[2] last = {2, 3}, "
     "int64 axis = {1}, int64 depth = {7}, float[2] off_on = {0, 1}, double[9] nine = {1, 2, 3, 4, 5, 6, 7, 8, 9}, "
     "int64[1] one = {1}, int64[1] from2 = {3}, float step = {0.05}, int8 zero = {0}, uint8 middle = {128}, "
-    "float[1] ones = {0.01}, int8[1] zeros = {0}, float low = {-1000}"
+    "float[1] ones = {0.01}, int8[1] zeros = {0}, float low = {-1000}, int64[2] image = {9, 9}, int64[2] block = {2, 2}"
 )
 
 

@@ -6,6 +6,7 @@
 
 namespace neo {
 
+void run_col2im(ReferenceContext& ctx);
 void run_compress(ReferenceContext& ctx);
 void run_gather_elements(ReferenceContext& ctx);
 void run_max_unpool(ReferenceContext& ctx);

@@ -44,6 +44,11 @@ Reason rejects_floats(const Node& node) {
              : "there is no kernel for its dtype";
 }
 
+Reason rejects_sums(const Node& node) {
+  const DType dtype = node.inputs[0]->dtype();
+  return dtype == DType::Float32 || dtype == DType::Float64 ? Reason() : "there is no kernel for its dtype";
+}
+
 Reason rejects_window(const Node& node) {
   const DType dtype = node.outputs.front()->dtype();
   return dtype == DType::Float32 || dtype == DType::Float64 ? Reason() : "there is no kernel for its dtype";
@@ -70,6 +75,7 @@ struct HostOperator {
 
 constexpr HostOperator kOperators[] = {
     {"BlackmanWindow", rejects_window, run_window, 2},
+    {"Col2Im", rejects_sums, run_col2im, 1},
     {"Compress", rejects_moved, run_compress, 1},
     {"GatherElements", rejects_elements, run_gather_elements, 1},
     {"HammingWindow", rejects_window, run_window, 2},
