@@ -178,6 +178,34 @@ def test_mixes_any_dtype_and_axis(dtype, mode, tier):
             check(graph, tier, TYPED, x, dtype != "float32")
 
 
+@by_tier
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_codes_in_channel_blocks(mode, dtype, tier):
+    """Between two pools of codes in blocks no layout changes."""
+    for seed, channels in enumerate((2, 16, 35)):
+        random = np.random.default_rng(seed)
+        graph = _native.Graph()
+        grid = [graph.add_constant("s", np.float32(0.5)), graph.add_constant("z", np.array(3, dtype))]
+
+        def pool(x, name, graph=graph, grid=grid):
+            (real,) = graph.add_node("DequantizeLinear", [x, *grid], ["a"]).outputs
+            (taken,) = graph.add_node("MaxPool", [real], ["b"], {"kernel_shape": [1, 1]}).outputs
+            return graph.add_node("QuantizeLinear", [taken, *grid], ["c"], {}, name).outputs[0]
+
+        x = pool(graph.add_input("x", dtype, ["n", channels, 7, 9]), "before")
+        operands = [x, None, graph.add_constant("k", np.array([1, 1, pick(random, [0.5, 2, 3]), 1.5], np.float32))]
+        (x,) = graph.add_node("Resize", operands, ["r"], {"mode": mode}, "resize").outputs
+        graph.outputs = [pool(x, "after")]
+        blocked = "cpu:int8/pool_nchwc"
+        pinned = compile_pinned(graph, tier, {"before": blocked, "resize": TYPED, "after": blocked})
+        assert sum(step["op"] == "neo.Adapt" for step in pinned.module.steps) == 2
+        for batch in (1, 3):
+            codes = random.integers(0, 120, [batch, channels, 7, 9]).astype(dtype)
+            for threads in (1, 3):
+                np.testing.assert_array_equal(pinned(codes, threads=threads), graph.evaluate([codes])[0])
+
+
 def test_says_why_it_leaves_a_resize_to_others():
     graph = resize_graph([2, 3], {"mode": "linear"}, sizes=[3, 3], dtype="uint16")
     assert rejections(graph, TIERS[0], "resize")[TYPED] == "there is no kernel for its dtype"
