@@ -85,6 +85,20 @@ def test_reductions(op, tier):
 
 @by_tier
 @pytest.mark.parametrize("op", SUMS + PICKS)
+def test_rows_shorter_than_vectors(op, tier):
+    """Side by side, where what is not a number stays in its row."""
+    for length in range(1, 21):
+        random = np.random.default_rng(length)
+        x = np.exp2(floats(random, [37, length]) / 16).astype(np.float32)
+        graph = build(op, x, [np.array([1], np.int64)], {"keepdims": 0}, True)
+        check(graph, tier, REDUCE, x, length, op in PICKS)
+        x[3, -1] = x[20, length // 2] = np.nan
+        [found] = compile_pinned(graph, tier, {"node": REDUCE}).module.call([x])
+        np.testing.assert_array_equal(np.flatnonzero(np.isnan(found)), [3, 20])
+
+
+@by_tier
+@pytest.mark.parametrize("op", SUMS + PICKS)
 def test_reductions_of_nothing(op, tier):
     x = np.zeros((3, 0, 5), np.float32)
     for axes in ([1], [1, 2], [2]):

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "routines/cpu/reduce/reduce_tile.h"
+#include "simd/across.h"
 #include "simd/math.h"
 #include "simd/vec.h"
 
@@ -60,16 +61,20 @@ NEO_INLINE float across(F32 x) {
   return r;
 }
 
-NEO_INLINE float finish(ReduceKind kind, float r, int64_t along) {
+// Results of sums that reach over `along` elements.
+void finish_all(ReduceKind kind, int64_t along, int64_t count, float* out) {
   switch (kind) {
     case ReduceKind::Mean:
-      return r / (float)along;
+      for (int64_t i = 0; i < count; ++i) out[i] /= (float)along;
+      return;
     case ReduceKind::L2:
-      return sqrtf(r);
+      for (int64_t i = 0; i < count; ++i) out[i] = sqrtf(out[i]);
+      return;
     case ReduceKind::LogSum:
-      return logf(r);
+      for (int64_t i = 0; i < count; ++i) out[i] = logf(out[i]);
+      return;
     default:
-      return r;
+      return;
   }
 }
 
@@ -174,13 +179,21 @@ NEO_INLINE void reduce_tiny_rows(const float* x, int64_t along, int64_t rows, fl
   for (; row < rows; ++row) out[row] = reduce_row<kind>(x + row * along, along);
 }
 
-// kLanes rows at a time: a vector of partial results for each, which a transposition lets combine side by side.
+// kLanes rows at a time: a vector of partial results for each, which are merged side by side.
 template <ReduceKind kind>
 NEO_INLINE void reduce_short_rows(const float* x, int64_t along, int64_t rows, float* out) {
   const int64_t full = along / kLanes * kLanes;
   int64_t row = 0;
   for (; row + kLanes <= rows; row += kLanes) {
     F32 acc[kLanes];
+    if constexpr (kind == ReduceKind::Max || kind == ReduceKind::Min || kind == ReduceKind::Sum) {
+      // Elements are their own partial results.
+      if (full == 0) {
+        for (int r = 0; r < kLanes; ++r) acc[r] = load_rest<kind>(x + (row + r) * along, along);
+        store(out + row, merge_across(acc, merge<kind>));
+        continue;
+      }
+    }
     for (int r = 0; r < kLanes; ++r) {
       const float* p = x + (row + r) * along;
       F32 a = start_of(kind), b = a;
@@ -193,11 +206,7 @@ NEO_INLINE void reduce_short_rows(const float* x, int64_t along, int64_t rows, f
       if (full < along) b = combine<kind>(b, load_rest<kind>(p + full, along - full));
       acc[r] = merge<kind>(a, b);
     }
-    transpose(acc);
-    for (int n = kLanes / 2; n > 0; n /= 2) {
-      for (int r = 0; r < n; ++r) acc[r] = merge<kind>(acc[r], acc[r + n]);
-    }
-    store(out + row, acc[0]);
+    store(out + row, merge_across(acc, merge<kind>));
   }
   for (; row < rows; ++row) out[row] = reduce_row<kind>(x + row * along, along);
 }
@@ -240,7 +249,7 @@ void reduce_rows(const ReduceArgs& args, const float* x, int64_t rows, float* ou
   } else {
     for (int64_t i = 0; i < rows; ++i) out[i] = reduce_row_of(args.kind, x + i * along, along);
   }
-  for (int64_t i = 0; i < rows; ++i) out[i] = finish(args.kind, out[i], along);
+  finish_all(args.kind, along, rows, out);
 }
 
 }  // namespace
@@ -263,7 +272,7 @@ void reduce_tasks(const ReduceArgs& args, int64_t begin, int64_t end) {
     }
     with_sums_of(args.kind,
                  [&](auto kind) NEO_LAMBDA { reduce_columns<kind.value>(x, s.along, s.inner, tile.columns, out); });
-    for (int64_t j = 0; j < tile.columns; ++j) out[j] = finish(args.kind, out[j], s.along);
+    finish_all(args.kind, s.along, tile.columns, out);
   }
 }
 
@@ -300,11 +309,8 @@ void softmax_rows(const float* x, float* y, int64_t n, int64_t rows, bool logari
     total[r] = r < rows ? exponentials(x + r * n, logarithm ? nullptr : y + r * n, n, broadcast(top[r]), rest[r])
                         : broadcast(1.0f);
   }
-  transpose(total);
-  for (int k = kLanes / 2; k > 0; k /= 2) {
-    for (int r = 0; r < k; ++r) total[r] = total[r] + total[r + k];
-  }
-  store(last, logarithm ? load(top) + log(total[0]) : broadcast(1.0f) / total[0]);
+  const F32 sums = merge_across(total, merge<ReduceKind::Sum>);
+  store(last, logarithm ? load(top) + log(sums) : broadcast(1.0f) / sums);
   const auto finished = [&](F32 v, int64_t r)
                             NEO_LAMBDA { return logarithm ? v - broadcast(last[r]) : v * broadcast(last[r]); };
   const int64_t full = n / kLanes * kLanes;
