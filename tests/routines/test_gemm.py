@@ -237,6 +237,43 @@ def test_the_same_bits_on_any_number_of_threads(tier, a_dims, b_dims, constant):
 
 
 @by_tier
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("form", ["MatMul", "Gemm", "transA", "clamp"])
+def test_rows_of_short_sums_have_the_bits_of_a_row_alone(tier, form, constant):
+    """Few products each: from four rows on they have a kernel of their own."""
+    for depth, columns in ((1, 1), (2, 2), (3, 64), (4, 4), (9, 33), (16, 100), (63, 7), (64, 16)):
+        random = np.random.default_rng(depth)
+        a, b = floats(random, [29, depth]), floats(random, [depth, columns])
+        bias = floats(random, [columns])
+
+        def product(rows, a=a, b=b, bias=bias, depth=depth):
+            graph = _native.Graph()
+            left = np.ascontiguousarray(a[rows].T) if form == "transA" else a[rows]
+            x, feeds = graph.add_input("a", "float32", list(left.shape)), [left]
+            if constant:
+                w = graph.add_constant("b", b)
+            else:
+                w = graph.add_input("b", "float32", list(b.shape))
+                feeds.append(b)
+            operands = [x, w] if form == "MatMul" else [x, w, graph.add_constant("bias", bias)]
+            attrs = {"transA": {"transA": 1}, "clamp": {"clamp_min": 0.0, "clamp_max": 1.5}}.get(form, {})
+            op = "MatMul" if form == "MatMul" else "Gemm"
+            graph.outputs = graph.add_node(op, operands, ["p"], attrs, "product").outputs
+            pinned = compile_pinned(graph, tier, {"product": GEMM})
+            found, expected = pinned(*feeds), graph.evaluate(feeds)[0]
+            assert_close(found, expected, depth)
+            assert pinned(*feeds, threads=3).tobytes() == found.tobytes()
+            return found
+
+        alone = np.concatenate([product(slice(r, r + 1)) for r in (0, 7, 28)])
+        for rows in (4, 5, 13, 29):
+            some = product(slice(29 - rows, 29))
+            for r, row in zip((0, 7, 28), alone, strict=True):
+                if r >= 29 - rows:
+                    assert some[r - 29].tobytes() == row.tobytes()
+
+
+@by_tier
 def test_the_left_operand_may_be_the_residual(tier):
     case = Case(4)
     x = case.operand("x", [20, 20])

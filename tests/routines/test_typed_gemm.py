@@ -99,7 +99,7 @@ def test_what_it_is_not_for():
 def test_products_of_few_columns(dtype, tier):
     for index, columns in enumerate((1, 2, 3, 1)):
         random = np.random.default_rng(index)
-        a, b = [*([2] if index % 2 else []), (67, 1, 300, 5)[index], (131, 1, 17, 64)[index]], (131, 1, 17, 64)[index]
+        a, b = [*([2] if index % 2 else []), (67, 1, 300, 5)[index], (131, 1, 41, 64)[index]], (131, 1, 41, 64)[index]
         feeds = [values(random, a, "float64" if dtype == "float32" else dtype).astype(dtype)]
         weights = values(random, [b, columns], "float64" if dtype == "float32" else dtype).astype(dtype)
         graph = _native.Graph()
@@ -129,8 +129,10 @@ def test_a_packed_bias_is_left_to_another_routine():
     assert rejections(graph, TIERS[0], "node")[ROUTINE] == "a constant is added, which another routine packs"
 
 
-def test_many_columns_of_float32_are_left_to_another_routine():
+@pytest.mark.parametrize(("a", "b"), [([5, 6], [6, 4]), ([16, 24], [24, 3]), ([100, 2], [2, 2])])
+def test_blocks_of_float32_are_left_to_another_routine(a, b):
     graph = _native.Graph()
-    operands = [graph.add_input("a", "float32", [5, 6]), graph.add_input("b", "float32", [6, 4])]
+    operands = [graph.add_input("a", "float32", a), graph.add_input("b", "float32", b)]
     graph.outputs = graph.add_node("MatMul", operands, ["y"], {}, "node").outputs
-    assert rejections(graph, TIERS[0], "node")[ROUTINE] == "float32 of many columns has a routine of its own"
+    reason = "float32 of many columns, or of many rows that are short, has a routine of its own"
+    assert rejections(graph, TIERS[0], "node")[ROUTINE] == reason

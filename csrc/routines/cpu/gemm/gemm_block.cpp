@@ -1,5 +1,6 @@
 #include "routines/cpu/gemm/gemm_block.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "routines/cpu/microkernel/microkernel_edge.h"
@@ -27,6 +28,11 @@ BatchOffsets BatchOffsets::of(const GemmShape& shape, const GemmStrides& strides
 
 void GemmBlock::run_rows(const float* weight, int64_t weight_step, float scale, IndexRange rows, IndexRange vectors,
                          IndexRange k) const {
+  constexpr int64_t kFewRows = 4;
+  const bool is_short = k.size() == plan.shape.k && k.size() <= kShortSum && rows.size() >= kFewRows;
+  if (is_short && scale == 1.0f && !args.residual && !args.activation) {
+    return run_short(weight, weight_step, rows, vectors, k.size());
+  }
   const int64_t limit = kernels.max_rows[vectors.size()];
   const int64_t most = plan.schedule.rows > 0 ? std::min(plan.schedule.rows, limit) : limit;
   const int64_t tiles = ceil_div(rows.size(), most);
@@ -34,6 +40,27 @@ void GemmBlock::run_rows(const float* weight, int64_t weight_step, float scale, 
     const IndexRange part = even_part(rows.size(), tiles, i);
     run_tile(weight, weight_step, scale, {rows.begin + part.begin, rows.begin + part.end}, vectors, k);
   }
+}
+
+void GemmBlock::run_short(const float* weight, int64_t weight_step, IndexRange rows, IndexRange vectors,
+                          int64_t count) const {
+  const int64_t first = vectors.begin * plan.lanes;
+  ShortProduct product;
+  product.a = args.a + at.a + rows.begin * args.a_row;
+  product.a_row = args.a_row;
+  product.a_column = args.a_column;
+  product.weight = weight;
+  product.weight_step = weight_step;
+  product.rows = rows.size();
+  product.columns = std::min(vectors.size() * plan.lanes, plan.shape.n - first);
+  product.count = count;
+  if (args.column_bias) product.bias = args.column_bias + first;
+  if (args.row_bias) product.row_bias = args.row_bias + rows.begin;
+  product.c = args.c + at.c + rows.begin * args.c_row + first;
+  product.c_row = args.c_row;
+  product.lo = args.lo;
+  product.hi = args.hi;
+  kernels.short_product(product);
 }
 
 void GemmBlock::run_tile(const float* weight, int64_t weight_step, float scale, IndexRange rows, IndexRange vectors,

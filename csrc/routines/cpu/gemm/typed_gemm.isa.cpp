@@ -1,6 +1,7 @@
 #include "routines/cpu/gemm/typed_gemm.h"
 
 #include "base/span.h"
+#include "routines/cpu/microkernel/short_product.h"
 
 // Sums of floats take their products unrounded where the instruction set has that.
 #if defined(__GNUC__) && !defined(__clang__)
@@ -90,6 +91,16 @@ NEO_INLINE T dot(const T* a, const T* b, int64_t k) {
   return lanes[0];
 }
 
+// The sums of products of some rows and one.
+template <class T>
+NEO_INLINE void multiply_rows(const T* a, int64_t a_row, const T* b, int64_t k, int64_t rows, T* sums) {
+  if constexpr (sizeof(T) == 4 && (T)0.5f != 0) {
+    multiply_column(a, a_row, b, k, rows, sums);
+  } else {
+    for (int64_t r = 0; r < rows; ++r) sums[r] = dot(a + r * a_row, b, k);
+  }
+}
+
 template <class T>
 NEO_INLINE void finish(const TypedGemmArgs& args, const T* sums, const T* residual, int64_t columns, T* c) {
   if (args.alpha == 1.0 && !residual) {
@@ -134,11 +145,13 @@ __attribute__((noinline)) void run_typed(const TypedGemmArgs& args, int64_t begi
       for (int64_t j = 0; j < columns; ++j) {
         for (int64_t i = 0; i < s.k; ++i) copy[j * s.k + i] = b[i * args.b_row + j * args.b_column];
       }
-      for (int64_t row = first_row; row < first_row + rows; ++row) {
-        T sums[kDotColumns];
-        const T* a = (const T*)args.a + at.a + row * args.a_row;
-        for (int64_t j = 0; j < columns; ++j) sums[j] = dot(a, copy + j * s.k, s.k);
-        finish_row(row, sums);
+      const T* a = (const T*)args.a + at.a + first_row * args.a_row;
+      T sums[kDotColumns][kTypedGemmRows];
+      for (int64_t j = 0; j < columns; ++j) multiply_rows(a, args.a_row, copy + j * s.k, s.k, rows, sums[j]);
+      for (int64_t r = 0; r < rows; ++r) {
+        T line[kDotColumns];
+        for (int64_t j = 0; j < columns; ++j) line[j] = sums[j][r];
+        finish_row(first_row + r, line);
       }
       continue;
     }

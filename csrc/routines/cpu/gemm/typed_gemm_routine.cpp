@@ -110,8 +110,9 @@ class TypedGemmRoutine final : public RoutineOf<TypedGemmRoutine> {
     const auto problem = read_gemm(workload, &why, dtype);
     if (!problem) return why;
     const GemmGeometry& g = problem->geometry;
-    if (dtype == DType::Float32 && problem->hint().n > kDotColumns)
-      return "float32 of many columns has a routine of its own";
+    const GemmShape hint = problem->hint();
+    if (dtype == DType::Float32 && (hint.n > kDotColumns || (hint.m >= kManyRows && hint.k <= kShortRow * hint.n)))
+      return "float32 of many columns, or of many rows that are short, has a routine of its own";
     if (problem->bias) return "a constant is added, which another routine packs";
     if (!is_float(dtype) && (g.alpha != 1.0f || g.beta != 1.0f)) return "integers are scaled";
     if (problem->epilogue.lo > -kInfinity || problem->epilogue.hi < kInfinity) return "the result is clamped";
@@ -151,6 +152,8 @@ class TypedGemmRoutine final : public RoutineOf<TypedGemmRoutine> {
 
  private:
   static constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  // From this many rows of float32 on, those of at most as many terms for each column are faster as blocks.
+  static constexpr int64_t kManyRows = 16, kShortRow = 8;
 };
 
 }  // namespace

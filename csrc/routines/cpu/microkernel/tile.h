@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "routines/cpu/microkernel/short_product.h"
+
 namespace neo {
 
 constexpr int kTileVectors = 4;
@@ -91,6 +93,7 @@ struct TileKernels {
   TileKernel rows[kTileVectors + 1][kTileRows + 1];     // row form
   TileKernel columns[kTileVectors + 1][kTileRows + 1];  // column form
   void (*edge)(const TileEdge&);
+  void (*short_product)(const ShortProduct&);
   void (*clear)(float* dst, int64_t dst_row, int64_t rows, int64_t count);  // the first `count` floats of some rows
 };
 

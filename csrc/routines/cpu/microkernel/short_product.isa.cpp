@@ -1,0 +1,69 @@
+#include "routines/cpu/microkernel/short_product.h"
+
+#include "simd/across.h"
+
+namespace neo::NEO_ISA {
+namespace {
+
+template <int R>
+NEO_INLINE void multiply_rows(const ShortProduct& p, int64_t row) {
+  const float* a = p.a + row * p.a_row;
+  const F32 lo = broadcast(p.lo), hi = broadcast(p.hi);
+  for (int64_t first = 0; first < p.columns; first += kLanes) {
+    const F32 bias = p.bias ? load(p.bias + first) : zero();
+    F32 acc[R];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) acc[r] = p.row_bias ? bias + broadcast(p.row_bias[row + r]) : bias;
+    const float* weight = p.weight + first;
+    for (int64_t i = 0; i < p.count; ++i, weight += p.weight_step) {
+      const F32 w = load(weight);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) accumulate(acc[r], a[r * p.a_row + i * p.a_column], w);
+    }
+    float* c = p.c + row * p.c_row + first;
+    const int64_t left = p.columns - first;
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const F32 result = min(hi, max(lo, acc[r]));
+      left < kLanes ? store_n(c + r * p.c_row, result, left) : store(c + r * p.c_row, result);
+    }
+  }
+}
+
+// The products of two rows, a partial sum in each lane.
+NEO_INLINE F32 multiply_dense(const float* a, const float* b, int64_t count) {
+  F32 s0 = zero(), s1 = zero(), s2 = zero(), s3 = zero();
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
+    s0 = fma(load(a + i), load(b + i), s0);
+    s1 = fma(load(a + i + kLanes), load(b + i + kLanes), s1);
+    s2 = fma(load(a + i + 2 * kLanes), load(b + i + 2 * kLanes), s2);
+    s3 = fma(load(a + i + 3 * kLanes), load(b + i + 3 * kLanes), s3);
+  }
+  for (; i + kLanes <= count; i += kLanes) s0 = fma(load(a + i), load(b + i), s0);
+  if (i < count) s1 = fma(load_n(a + i, count - i), load_n(b + i, count - i), s1);
+  return (s0 + s1) + (s2 + s3);
+}
+
+}  // namespace
+
+void short_product(const ShortProduct& p) {
+  int64_t row = 0;
+  for (; row + 8 <= p.rows; row += 8) multiply_rows<8>(p, row);
+  if ((p.rows & 4) != 0) {
+    multiply_rows<4>(p, row);
+    row += 4;
+  }
+  for (; row < p.rows; ++row) multiply_rows<1>(p, row);
+}
+
+void multiply_column(const float* a, int64_t a_row, const float* b, int64_t count, int64_t rows, float* c) {
+  for (int64_t row = 0; row < rows; row += kLanes) {
+    const int64_t left = rows - row < kLanes ? rows - row : kLanes;
+    F32 sums[kLanes];
+    for (int64_t r = 0; r < kLanes; ++r) sums[r] = r < left ? multiply_dense(a + (row + r) * a_row, b, count) : zero();
+    store_n(c + row, merge_across(sums, [](F32 x, F32 y) NEO_LAMBDA { return x + y; }), left);
+  }
+}
+
+}  // namespace neo::NEO_ISA
