@@ -558,6 +558,32 @@ def test_largest_of_no_lines(tier):
     check(graph, tier, "top", TOP_K, [np.zeros([0, 5], np.float32)])
 
 
+@by_tier
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32"])
+def test_as_many_of_the_largest_as_running_tells(dtype, tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        dims = [pick(random, [1, 3]), pick(random, [1, 5, 33, 100])]
+        axis = int(random.integers(2))
+        graph = _native.Graph()
+        x, k = graph.add_input("x", dtype, symbolic(dims, seed % 2 == 0)), graph.add_input("k", "int64", [1])
+        outputs = pick(random, [["v", "i"], ["v"], ["", "i"]])
+        made = graph.add_node("TopK", [x, k], outputs, {"axis": axis, "largest": seed % 3 % 2}, "top").outputs
+        graph.outputs = [v for v in made if v is not None]
+        count = np.array([random.integers(0, dims[axis] + 1)])
+        check(graph, tier, "top", TOP_K, [ties(random, dtype, dims), count])
+
+
+def test_more_of_the_largest_than_there_are():
+    graph = _native.Graph()
+    operands = [graph.add_input("x", "float32", [2, 3]), graph.add_input("k", "int64", [1])]
+    graph.outputs = graph.add_node("TopK", operands, ["v", "i"], {}, "top").outputs
+    pinned = compile_pinned(graph, TIERS[0], {"top": TOP_K})
+    for k in (-1, 4):
+        with pytest.raises(ShapeError, match=f"k must lie inside the axis. Got {k}, expected 0 to 3 - at node .top."):
+            pinned(np.zeros([2, 3], np.float32), np.array([k]))
+
+
 def test_top_k_says_why_it_declines():
     graph = top_k_graph([4], "int16", 2, {"axis": -1}, ["v", "i"])
     assert rejections(graph, TIERS[0], "top")[TOP_K] == "there is no kernel for its dtype"

@@ -86,6 +86,21 @@ def test_transposes_planes_of_every_width(dtype, tier):
 
 
 @by_tier
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32, np.int64])
+def test_images_of_a_few_channels(dtype, tier):
+    """Interleaved to planes and back, with fewer pixels than a vector has and with a last vector that overlaps."""
+    for seed, channels in enumerate((2, 3, 4, 5)):
+        random = np.random.default_rng(seed)
+        for height, width in ((1, 15), (3, 5), (8, 8), (5, 13), (9, 15), (31, 33)):
+            x = elements(random, dtype, [2, height, width, channels])
+            Move("Transpose", x, attrs={"perm": [0, 3, 1, 2]}, symbols=seed % 2 == 0).check(tier)
+            x = elements(random, dtype, [2, channels, height, width])
+            Move("Transpose", x, attrs={"perm": [0, 2, 3, 1]}, symbols=seed % 2 == 0).check(tier)
+        wide = elements(random, dtype, [1, 8, 4 * channels, 17])
+        Move("DepthToSpace", wide[:, :8], attrs={"blocksize": 2}).check(tier)
+
+
+@by_tier
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "uint8"])
 def test_channel_blocks_of_narrow_elements(dtype, tier):
     """A pool gives blocks; what is cast in them leaves them as elements of 2 bytes or of one."""
@@ -455,8 +470,30 @@ def test_unit_matrices(dtype, tier):
         Move("EyeLike", x, attrs=attrs, symbols=seed % 2 == 0).check(tier, DIAGONAL)
 
 
-def test_a_diagonal_that_only_running_tells_is_left_to_the_reference():
+@by_tier
+def test_a_diagonal_that_only_running_tells(tier):
     graph = _native.Graph()
-    operands = [graph.add_input("x", "float32", [3, 4]), graph.add_input("k", "int64", [])]
+    operands = [graph.add_input("x", "int16", ["A", 5, 7]), graph.add_input("k", "int64", [])]
+    graph.outputs = graph.add_node("Trilu", operands, ["y"], {"upper": 0}, "move").outputs
+    pinned = compile_pinned(graph, tier, {"move": DIAGONAL})
+    x = np.arange(105, dtype=np.int16).reshape(3, 5, 7)
+    for k in (0, 2, -3, 1000, np.iinfo(np.int64).max, np.iinfo(np.int64).min):
+        [y] = pinned.module.call([x, np.array(k)])
+        np.testing.assert_array_equal(y, graph.evaluate([x, np.array(k)])[0])
+
+
+def test_a_matrix_that_holds_its_own_diagonal():
+    graph = _native.Graph()
+    x = graph.add_input("x", "int64", [1, 1])
+    graph.outputs = graph.add_node("Trilu", [x, x], ["y"], {}, "move").outputs
+    pinned = compile_pinned(graph, TIERS[0], {"move": DIAGONAL})
+    for k in (-2, 2):
+        [y] = pinned.module.call([np.array([[k]])])
+        np.testing.assert_array_equal(y, [[np.triu([[k]], k)[0, 0]]])
+
+
+def test_a_diagonal_of_another_dtype_is_left_to_the_reference():
+    graph = _native.Graph()
+    operands = [graph.add_input("x", "float32", [3, 4]), graph.add_input("k", "int32", [])]
     graph.outputs = graph.add_node("Trilu", operands, ["y"], {}, "move").outputs
-    assert rejections(graph, TIERS[0], "move")[DIAGONAL] == "the diagonal is only known when it runs"
+    assert rejections(graph, TIERS[0], "move")[DIAGONAL] == "the diagonal is not one number of int64"

@@ -3,11 +3,16 @@
 #include <cstring>
 #include <limits>
 
+#include "base/budget.h"
 #include "base/check.h"
+#include "ops/sizes.h"
 #include "routines/cpu/index/index.h"
 #include "routines/cpu/index/ordered_key.h"
+#include "routines/cpu/reference/node_step.h"
 #include "routines/cpu/tasks.h"
 #include "routines/families.h"
+#include "routines/patterns/movement.h"
+#include "routines/patterns/reduced_axes.h"
 
 namespace neo {
 namespace {
@@ -18,6 +23,17 @@ struct TopKCall {
   int64_t inner = 1;  // from one element of a line to the next
   int64_t k = 0;
   TaskSplit split;
+
+  static TopKCall of(const Dims& dims, int axis, int64_t k) {
+    TopKCall call;
+    call.size = dims[static_cast<size_t>(axis)];
+    NEO_CHECK(call.size <= std::numeric_limits<uint32_t>::max(), Shape, "TopK",
+              "the axis must be shorter than 2^32. Got ", call.size);
+    call.k = k;
+    call.inner = count_between(dims, axis + 1, static_cast<int>(dims.size()));
+    call.lines = k == 0 ? 0 : count_between(dims, 0, axis) * call.inner;
+    return call;
+  }
 };
 
 // An element's rank among the others of its line: the smaller comes first.
@@ -127,18 +143,8 @@ class TopKStep final : public KernelStep {
   Prepared prepare(std::span<const Arg> args) const override {
     for (const Arg& arg : args) NEO_ASSERT(arg.is_dense(), "it takes whole lines");
     const Dims& dims = args[0].dims;
-    const auto axis = static_cast<size_t>(axis_ < 0 ? axis_ + static_cast<int64_t>(dims.size()) : axis_);
-    TopKCall call;
-    call.size = dims[axis];
-    call.k = args[1].dims[axis];
-    NEO_CHECK(call.size <= std::numeric_limits<uint32_t>::max(), Shape, "TopK",
-              "the axis must be shorter than 2^32. Got ", call.size);
-    int64_t outer = 1;
-    for (size_t i = 0; i < dims.size(); ++i) {
-      if (i < axis) outer *= dims[i];
-      if (i > axis) call.inner *= dims[i];
-    }
-    call.lines = call.k == 0 ? 0 : outer * call.inner;
+    const int axis = axis_from_front(axis_, static_cast<int>(dims.size()));
+    TopKCall call = TopKCall::of(dims, axis, args[1].dims[static_cast<size_t>(axis)]);
     call.split = TaskSplit::of(call.lines, call.lines * (20 * call.size + 32 * call.k),
                                2 * call.k * static_cast<int64_t>(sizeof(RankedOf<T>)));
     return Prepared::of(call, call.split.scratch_bytes());
@@ -160,8 +166,44 @@ class TopKStep final : public KernelStep {
   int indices_;
 };
 
-bool has_top_k(DType dtype) {
-  return dtype == DType::Float32 || dtype == DType::Float64 || dtype == DType::Int32 || dtype == DType::Int64;
+// f(T()) for elements of a dtype; false where there is no kernel for it.
+template <class F>
+bool with_element(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::Float32:
+      f(0.0F);
+      return true;
+    case DType::Float64:
+      f(0.0);
+      return true;
+    case DType::Int32:
+      f(int32_t{0});
+      return true;
+    case DType::Int64:
+      f(int64_t{0});
+      return true;
+    default:
+      return false;
+  }
+}
+
+// A node whose k an input tells when it runs.
+void run_top_k(ReferenceContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  Dims dims = x.dims();
+  const int axis = ctx.axis(ctx.node().int_attr("axis", -1), x.rank());
+  int64_t& size = dims[static_cast<size_t>(axis)];
+  const int64_t k = scalar_int(ctx, 1);
+  ctx.check(k >= 0 && k <= size, str("k must lie inside the axis. Got ", k, ", expected 0 to ", size));
+  const TopKCall call = TopKCall::of(dims, axis, k);
+  size = k;
+  const bool largest = ctx.node().int_attr("largest", 1) != 0;
+  with_element(x.dtype(), [&]<class T>(T) {
+    T* values = ctx.has_output(0) ? ctx.output(0, x.dtype(), dims).as<T>() : nullptr;
+    int64_t* indices = ctx.has_output(1) ? ctx.output(1, DType::Int64, dims).as<int64_t>() : nullptr;
+    auto kept = make_scratch<RankedOf<T>>(2 * k);
+    run_lines<T>(call, largest, x.as<T>(), values, indices, kept.data(), 0, call.lines);
+  });
 }
 
 class TopKRoutine final : public RoutineOf<TopKRoutine> {
@@ -173,15 +215,15 @@ class TopKRoutine final : public RoutineOf<TopKRoutine> {
     const Node& node = workload.root();
     const Value* input = node.inputs.front();
     if (!input->type.is_tensor() || !input->shape().has_rank()) return "the rank of the input is not known";
-    const DType dtype = input->dtype();
-    if (!has_top_k(dtype)) return "there is no kernel for its dtype";
-    if (!node.symbols.empty()) return "the size of the result is only known when it runs";
+    if (!with_element(input->dtype(), [](auto) {})) return "there is no kernel for its dtype";
     return std::nullopt;
   }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
-    const Value* input = workload.root().inputs.front();
-    Candidate c = Candidate::reading(workload, {input});
+    const Node& node = workload.root();
+    const Value* input = node.inputs.front();
+    Candidate c = Candidate::reading(workload, {input, makes_sizes(node) ? node.inputs[1] : nullptr});
+    if (makes_sizes(node)) c.kind = Candidate::Kind::Host;
     const auto elements = static_cast<double>(input->shape().element_count().hint());
     const auto found = static_cast<double>(workload.outputs.front()->shape().element_count().hint());
     // If elements come in any order, each that is larger than the least one found so far takes its place in a heap.
@@ -190,18 +232,13 @@ class TopKRoutine final : public RoutineOf<TopKRoutine> {
     return {std::move(c)};
   }
 
-  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry&, PackedStore&) {
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry& ops,
+                                         PackedStore&) {
     const Node& node = candidate.workload->root();
-    switch (node.inputs.front()->dtype()) {
-      case DType::Float64:
-        return step<double>(node);
-      case DType::Int32:
-        return step<int32_t>(node);
-      case DType::Int64:
-        return step<int64_t>(node);
-      default:
-        return step<float>(node);
-    }
+    if (candidate.kind == Candidate::Kind::Host) return make_node_step(candidate, ops, run_top_k);
+    std::unique_ptr<Step> made;
+    with_element(node.inputs.front()->dtype(), [&]<class T>(T) { made = step<T>(node); });
+    return made;
   }
 
  private:

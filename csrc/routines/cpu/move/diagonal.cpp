@@ -19,6 +19,7 @@ struct DiagonalCall {
   int64_t width = 4;    // bytes of an element
   TaskSplit split;      // of blocks of rows of all matrices
   int64_t all_rows = 0;
+  int64_t k = 0;  // the diagonal, set by run()
 };
 
 constexpr int64_t kRowsOfTask = 16;
@@ -27,8 +28,10 @@ enum class DiagonalKind : uint8_t { Lower, Upper, Unit };
 
 class DiagonalStep final : public KernelStep {
  public:
-  // `k`: the diagonal, counted upwards from the main one. `one`: the element on it, of a unit matrix.
-  DiagonalStep(DiagonalKind kind, int64_t k, std::array<std::byte, 16> one) : kind_(kind), k_(k), one_(one) {}
+  // `k`: the diagonal, counted upwards from the main one; `k_argument`: which argument holds it instead, or -1. `one`:
+  // the element on it, of a unit matrix.
+  DiagonalStep(DiagonalKind kind, int64_t k, int k_argument, std::array<std::byte, 16> one)
+      : kind_(kind), k_(k), k_argument_(k_argument), one_(one) {}
 
   Prepared prepare(std::span<const Arg> args) const override {
     const Arg& y = args.back();
@@ -44,11 +47,12 @@ class DiagonalStep final : public KernelStep {
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
-    const auto& call = *reinterpret_cast<const DiagonalCall*>(prepared);
+    auto call = *reinterpret_cast<const DiagonalCall*>(prepared);
+    call.k = k_argument_ < 0 ? k_ : *reinterpret_cast<const int64_t*>(args[k_argument_]);
+    std::byte* y = args[kind_ == DiagonalKind::Unit ? 0 : std::max(k_argument_, 0) + 1];
     run_tasks(team, call.split, [&](int64_t begin, int64_t end, int) {
       const int64_t last = std::min(call.all_rows, end * kRowsOfTask);
       const int64_t first = begin * kRowsOfTask, bytes = call.columns * call.width;
-      std::byte* y = args[kind_ == DiagonalKind::Unit ? 0 : 1];
       if (kind_ == DiagonalKind::Unit) {
         std::memset(y + first * bytes, 0, static_cast<size_t>((last - first) * bytes));
         for (int64_t r = first; r < last; ++r) write_one(call, r, y);
@@ -65,8 +69,8 @@ class DiagonalStep final : public KernelStep {
 
  private:
   // The column on the diagonal in a row; beyond the columns where k is large.
-  int64_t column_of(const DiagonalCall& call, int64_t i) const {
-    return k_ > 0 && i > INT64_MAX - k_ ? call.columns : std::max<int64_t>(i + k_, -1);
+  static int64_t column_of(const DiagonalCall& call, int64_t i) {
+    return call.k > 0 && i > INT64_MAX - call.k ? call.columns : std::max<int64_t>(i + call.k, -1);
   }
 
   void write_one(const DiagonalCall& call, int64_t row, std::byte* y) const {
@@ -87,6 +91,7 @@ class DiagonalStep final : public KernelStep {
 
   DiagonalKind kind_;
   int64_t k_;
+  int k_argument_;
   std::array<std::byte, 16> one_;
 };
 
@@ -106,8 +111,10 @@ class DiagonalRoutine final : public RoutineOf<DiagonalRoutine> {
       if (item_bytes(y->dtype()) > 8 || is_complex(y->dtype())) return "there is no one of its dtype";
       return std::nullopt;
     }
-    if (node.input(1) && (!node.inputs[1]->constant || node.inputs[1]->constant->size() != 1)) {
-      return "the diagonal is only known when it runs";
+    const Value* k = node.input(1);
+    if (k && (!k->type.is_tensor() || k->dtype() != DType::Int64 || !k->shape().has_rank() ||
+              !(k->shape().element_count() == Dim(1)))) {
+      return "the diagonal is not one number of int64";
     }
     return std::nullopt;
   }
@@ -115,7 +122,9 @@ class DiagonalRoutine final : public RoutineOf<DiagonalRoutine> {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Node& node = workload.root();
     const Value* y = workload.outputs.front();
-    Candidate c = Candidate::reading(workload, {node.op == "Trilu" ? node.inputs[0] : nullptr});
+    const Value* k = node.input(1);
+    Candidate c =
+        Candidate::reading(workload, {node.op == "Trilu" ? node.inputs[0] : nullptr, k && !k->constant ? k : nullptr});
     const auto written = static_cast<double>(y->shape().element_count().hint() * item_bytes(y->dtype()));
     c.cost.time_us = unfitted_us({0, 1.5 * written}, target);
     return {std::move(c)};
@@ -127,11 +136,12 @@ class DiagonalRoutine final : public RoutineOf<DiagonalRoutine> {
     if (node.op == "EyeLike") {
       const DType dtype = candidate.workload->outputs.front()->dtype();
       is_float(dtype) ? store_double(dtype, one.data(), 1) : store_int64(dtype, one.data(), 1);
-      return std::make_unique<DiagonalStep>(DiagonalKind::Unit, node.int_attr("k", 0), one);
+      return std::make_unique<DiagonalStep>(DiagonalKind::Unit, node.int_attr("k", 0), -1, one);
     }
     const Value* k = node.input(1);
-    return std::make_unique<DiagonalStep>(node.int_attr("upper", 1) != 0 ? DiagonalKind::Upper : DiagonalKind::Lower,
-                                          k ? load_ints(*k->constant).front() : 0, one);
+    const auto kind = node.int_attr("upper", 1) != 0 ? DiagonalKind::Upper : DiagonalKind::Lower;
+    if (k && !k->constant) return std::make_unique<DiagonalStep>(kind, 0, argument_of(candidate, k), one);
+    return std::make_unique<DiagonalStep>(kind, k ? load_ints(*k->constant).front() : 0, -1, one);
   }
 };
 
