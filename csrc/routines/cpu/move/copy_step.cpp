@@ -78,27 +78,6 @@ void copy_line(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t
   for (int64_t i = 0; i < count; ++i) to[i * to_step] = from[i * from_step];
 }
 
-// Bytes of two lines in turn, as upsampling by two puts them; four of each are spread in a register.
-void interleave(const uint8_t* even, const uint8_t* odd, uint8_t* to, int64_t count) {
-  constexpr int64_t kStep = 4;
-  const auto spread = [](const uint8_t* from) {
-    uint32_t four = 0;
-    std::memcpy(&four, from, sizeof four);
-    uint64_t wide = four;
-    wide = (wide | wide << 16) & 0x0000ffff0000ffffu;
-    return (wide | wide << 8) & 0x00ff00ff00ff00ffu;
-  };
-  int64_t i = 0;
-  for (; i + kStep <= count; i += kStep) {
-    const uint64_t both = spread(even + i) | spread(odd + i) << 8;
-    std::memcpy(to + 2 * i, &both, sizeof both);
-  }
-  for (; i < count; ++i) {
-    to[2 * i] = even[i];
-    to[2 * i + 1] = odd[i];
-  }
-}
-
 // Rows [begin, end) of the last two axes, in tiles so that both sides stay in cache lines.
 template <class T>
 void copy_plane(const CopyPart& p, const T* from, T* to, int64_t begin, int64_t end, const PlaneKernels& transpose) {
@@ -116,23 +95,7 @@ void copy_plane(const CopyPart& p, const T* from, T* to, int64_t begin, int64_t 
     for (int64_t i = begin; i < end; ++i) fill_row(to + i * td, columns, from[i * fo]);
     return;
   }
-  if constexpr (sizeof(T) == 1) {
-    if (columns == 2 && fo == 1 && ti == 1 && td == 2) {
-      const auto* even = reinterpret_cast<const uint8_t*>(from + begin);
-      return interleave(even, even + fi, reinterpret_cast<uint8_t*>(to + 2 * begin), end - begin);
-    }
-  }
-  // A few rows or columns do not fill vectors. The short axis is the inner one where the destination's lines are apart.
   constexpr int64_t kFew = sizeof(T) < 4 ? 16 : 3, kLine = 64 / sizeof(T);
-  if (columns < kFew && columns < end - begin && std::abs(td) <= kLine) {
-    for (int64_t j = 0; j < columns; ++j)
-      copy_line(from + begin * fo + j * fi, fo, to + begin * td + j * ti, td, end - begin);
-    return;
-  }
-  if (columns < kFew || end - begin < kFew) {
-    for (int64_t i = begin; i < end; ++i) copy_line(from + i * fo, fi, to + i * td, ti, columns);
-    return;
-  }
   if constexpr (sizeof(T) <= 4) {
     if (fo == 1 && ti == 1) {
       using Element = std::conditional_t<sizeof(T) == 4, float, T>;
@@ -143,8 +106,19 @@ void copy_plane(const CopyPart& p, const T* from, T* to, int64_t begin, int64_t 
       plane.dst_row = td;
       plane.rows = plane.padded_rows = columns;
       plane.columns = end - begin;
-      return transpose(plane);
+      // A few rows or columns do not fill vectors, unless they are the channels of an image.
+      if (few_channels(plane) > 0 || (columns >= kFew && end - begin >= kFew)) return transpose(plane);
     }
+  }
+  // The short axis is the inner one where the destination's lines are apart.
+  if (columns < kFew && columns < end - begin && std::abs(td) <= kLine) {
+    for (int64_t j = 0; j < columns; ++j)
+      copy_line(from + begin * fo + j * fi, fo, to + begin * td + j * ti, td, end - begin);
+    return;
+  }
+  if (columns < kFew || end - begin < kFew) {
+    for (int64_t i = begin; i < end; ++i) copy_line(from + i * fo, fi, to + i * td, ti, columns);
+    return;
   }
   // Lines of the destination, unless those across lie closer together in the source.
   if (std::abs(fi) <= std::abs(fo) && ti == 1) {
@@ -156,9 +130,7 @@ void copy_plane(const CopyPart& p, const T* from, T* to, int64_t begin, int64_t 
     const int64_t i1 = std::min(end, i0 + kTile);
     for (int64_t j0 = 0; j0 < columns; j0 += kTile) {
       const int64_t j1 = std::min(columns, j0 + kTile);
-      for (int64_t i = i0; i < i1; ++i) {
-        for (int64_t j = j0; j < j1; ++j) to[i * td + j * ti] = from[i * fo + j * fi];
-      }
+      for (int64_t i = i0; i < i1; ++i) copy_line(from + i * fo + j0 * fi, fi, to + i * td + j0 * ti, ti, j1 - j0);
     }
   }
 }

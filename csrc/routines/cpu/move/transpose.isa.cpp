@@ -82,9 +82,36 @@ NEO_INLINE void transpose_columns(const ElementPlane<T>& p) {
   }
 }
 
+// Pixels of `n` interleaved channels become planes, or planes become pixels. Loops are vectorized for a number that is
+// known; the last pixels are those of a whole block, of which some are moved once more.
+template <int n, bool splits, class T>
+__attribute__((noinline)) void move_channels(const T* __restrict src, T* __restrict dst, int64_t plane,
+                                             int64_t pixels) {
+  for (int64_t first = 0; first < pixels; first += kPixels<T>) {
+    const int64_t i = first + kPixels<T> <= pixels ? first : pixels - kPixels<T>;
+#pragma GCC unroll 1
+    for (int64_t j = i; j < i + kPixels<T>; ++j) {
+#pragma GCC unroll 4
+      for (int c = 0; c < n; ++c) dst[splits ? c * plane + j : n * j + c] = src[splits ? n * j + c : c * plane + j];
+    }
+  }
+}
+
+template <int n, class T>
+NEO_INLINE void move_either(const ElementPlane<T>& p) {
+  if (p.columns == n && p.src_row == n) return move_channels<n, true>(p.src, p.dst, p.dst_row, p.rows);
+  move_channels<n, false>(p.src, p.dst, p.src_row, p.columns);
+}
+
 template <class T>
 NEO_INLINE void transpose_blocks(const ElementPlane<T>& p) {
   constexpr int64_t kWord = kInWord<T>, kBlock = kLanes * kWord;
+  const int64_t channels = few_channels(p);
+  if (channels == 3) return move_either<3>(p);
+  if constexpr (sizeof(T) != 2) {
+    if (channels == 2) return move_either<2>(p);
+    if (channels == 4) return move_either<4>(p);
+  }
   if (p.columns < kWord) return transpose_columns(p);
   // A few rows of blocks at a time, so that both sides stay in the first cache.
   constexpr int64_t kColumns = 4 * kLanes > kBlock ? 4 * kLanes : kBlock;
