@@ -13,13 +13,41 @@ constexpr int64_t kOnnxFloat = 1, kOnnxFloat16 = 10, kOnnxBFloat16 = 16;
 // The attributes that name the element type of a result or of what is computed on the way to it.
 constexpr std::string_view kTypeAttrs[] = {"to",        "dtype",      "output_dtype",     "output_datatype",
                                            "precision", "stash_type", "softmax_precision"};
-// Operators that only move elements. A graph that has no others for its halves keeps them as they are.
-constexpr std::string_view kMovements[] = {
-    "Cast",           "Concat",        "DepthToSpace",    "Expand",          "Flatten", "Gather",
-    "GatherElements", "GatherND",      "Identity",        "Reshape",         "Shape",   "Size",
-    "Slice",          "SpaceToDepth",  "Split",           "Squeeze",         "Tile",    "Transpose",
-    "Unsqueeze",      "CenterCropPad", "Compress",        "ConstantOfShape", "EyeLike", "NonZero",
-    "OneHot",         "Pad",           "ReverseSequence", "Trilu",           "Where"};
+// Operators that only move elements, or look at their bits. A graph that has no others for its halves keeps them as
+// they are.
+constexpr std::string_view kMovements[] = {"Abs",
+                                           "Cast",
+                                           "Concat",
+                                           "DepthToSpace",
+                                           "Expand",
+                                           "Flatten",
+                                           "Gather",
+                                           "GatherElements",
+                                           "GatherND",
+                                           "Identity",
+                                           "IsInf",
+                                           "IsNaN",
+                                           "Neg",
+                                           "Reshape",
+                                           "Shape",
+                                           "Size",
+                                           "Slice",
+                                           "SpaceToDepth",
+                                           "Split",
+                                           "Squeeze",
+                                           "Tile",
+                                           "Transpose",
+                                           "Unsqueeze",
+                                           "CenterCropPad",
+                                           "Compress",
+                                           "ConstantOfShape",
+                                           "EyeLike",
+                                           "NonZero",
+                                           "OneHot",
+                                           "Pad",
+                                           "ReverseSequence",
+                                           "Trilu",
+                                           "Where"};
 // These, too, where they write updates over what is there, and a Resize by nearest neighbours.
 constexpr std::string_view kScatters[] = {"ScatterElements", "ScatterND"};
 

@@ -73,23 +73,44 @@ std::optional<Operand> emit_comparison(TypedCompiler& c) {
   return kSwapped ? c.test(kOp, *b, *a) : c.test(kOp, *a, *b);
 }
 
+uint64_t infinity_bits(Lane lane) {
+  switch (lane) {
+    case Lane::F16:
+      return 0x7c00;
+    case Lane::BF16:
+      return 0x7f80;
+    case Lane::F32:
+      return 0x7f800000;
+    default:
+      return uint64_t{0x7ff} << 52;
+  }
+}
+
+// The bits of a number without its sign, as an integer.
+Operand magnitude_bits(TypedCompiler& c, Operand x) {
+  Operand bits = c.mask(TypedOp::BitAnd, x, sign_bit(x.lane) - 1);
+  bits.lane = bits_of(x.lane);
+  return bits;
+}
+
 std::optional<Operand> emit_is_nan(TypedCompiler& c) {
-  const auto x = compared(c, 0);
-  return x ? std::optional(c.test(TypedOp::NotEqual, *x, *x)) : std::nullopt;
+  const auto x = c.input(0);
+  if (!x) return std::nullopt;
+  if (!is_half(x->lane)) return c.test(TypedOp::NotEqual, *x, *x);
+  return c.test(TypedOp::Less, c.constant(bits_of(x->lane), infinity_bits(x->lane)), magnitude_bits(c, *x));
 }
 
 std::optional<Operand> emit_is_inf(TypedCompiler& c) {
   const bool negative = c.node().int_attr("detect_negative", 1) != 0;
   const bool positive = c.node().int_attr("detect_positive", 1) != 0;
-  const auto x = compared(c, 0);
+  const auto x = c.input(0);
   if (!x) return std::nullopt;
-  const bool wide = x->lane == Lane::F64;
-  const uint64_t infinity = wide ? uint64_t{0x7ff} << 52 : uint64_t{0x7f800000};
-  const Operand most = c.constant(x->lane, infinity);
-  if (!positive && !negative) return c.test(TypedOp::Less, most, *x);
-  if (!negative) return c.test(TypedOp::Equal, *x, most);
-  if (!positive) return c.test(TypedOp::Equal, *x, c.constant(x->lane, infinity | sign_bit(x->lane)));
-  return c.test(TypedOp::Equal, c.mask(TypedOp::BitAnd, *x, sign_bit(x->lane) - 1), most);
+  Operand bits = *x;
+  bits.lane = bits_of(x->lane);
+  const uint64_t infinity = infinity_bits(x->lane);
+  if (!positive && !negative) return c.test(TypedOp::Less, bits, c.constant(bits.lane, 0));
+  if (positive && negative) bits = magnitude_bits(c, *x);
+  return c.test(TypedOp::Equal, bits, c.constant(bits.lane, positive ? infinity : infinity | sign_bit(x->lane)));
 }
 
 // Numbers: integers and float64. float32 has programs of its own (routines/patterns/compile_program.h), which take
