@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RECORD = ROOT / "tests" / "seconds.json"
 
 #: A function whose cases take less than this in all is not worth sampling, in seconds of one core.
-CHEAP_SECONDS = 0.25
+CHEAP_SECONDS = 0.3
 #: One case in this many is drawn: 20 seeds leave (7/8)**20 = 7 % of them out, and nothing of the half that is cheap.
 PERIOD = 8
 
