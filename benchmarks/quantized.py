@@ -1,8 +1,8 @@
 """Quantized models beside ONNX Runtime: ``python -m benchmarks.quantized [PATTERN ...]``.
 
 For each model of ``models/quantized.py`` whose name matches: how far the outputs are from ONNX Runtime's two modes (every
-operator by itself, and fused), which steps run by the reference, how many convert codes to numbers or back, and the
-times of both engines at each number of threads, rounds in turns.
+operator by itself, and fused), which steps run by the reference, how many convert codes to numbers or back, and, at each
+number of threads, neo's time and how many times that ONNX Runtime and neo on the float model take, rounds in turns.
 """
 
 from __future__ import annotations
@@ -72,8 +72,14 @@ def report(name: str, case: Quantized, threads: list[int], console: Console) -> 
     line = f"{name:34} plain {far[0]:.1e} fused {far[1]:.1e} modes {distance(expected[1], expected[0]):.1e}"
     for count, module in zip(threads, modules, strict=True):
         peer = session(data, count)
-        ours, theirs = benchmark([lambda m=module: m.run(feeds), lambda p=peer: p.run(None, feeds)])
-        line += f" | {count}: {ours:.0f} us, {theirs / ours:.2f}x"
+        real = neo.compile(case.real(), threads=count)
+        calls: list[Callable[[], Any]] = [
+            lambda m=module: m.run(feeds),
+            lambda p=peer: p.run(None, feeds),
+            lambda r=real: r.run(feeds),
+        ]
+        ours, theirs, floats = benchmark(calls)
+        line += f" | {count}: {ours:.0f} us, {theirs / ours:.2f}x, float {floats / ours:.2f}x"
     console.print(line, highlight=False, soft_wrap=True)
     if slow or back:
         console.print(f"    reference {dict(slow)} conversions {dict(back)}", highlight=False, soft_wrap=True)
