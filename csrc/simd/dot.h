@@ -5,11 +5,14 @@
 //
 //   dot_pairs(c, a, b)     c + a0 * b0 + a1 * b1, where each lane of a and b holds two int16
 //
-// Where kHasDotBytes, on processors with kIsaAvx512Vnni:
+// What tiers have where kHasDotBytes is true:
 //
-//   dot_bytes(c, a, b)     c + the sum of four a * b, where each lane of a holds four uint8 and each of b four int8
+//   dot_bytes(c, a, b)     c + the sum of four a * b, where each lane of a holds four uint8 and each of b four int8; on
+//                          processors with kIsaAvx512Vnni alone
 //   load_columns(p)        the bytes of four pixels of kLanes channels each, as a word for each channel
-//   load_columns(p, step)  of pixels that are `step` bytes apart
+//   load_columns(a, b, c, d)  of pixels that lie anywhere
+//   store_columns(p, a)    the pixels of load_columns
+//   store_triples(p, a)    the low three bytes of each lane without gaps; as many bytes as a vector has are written
 
 #include "simd/vec.h"
 
@@ -34,12 +37,22 @@ NEO_INLINE I32 columns_of(__m512i pixels) {
 NEO_INLINE I32 load_columns(const uint8_t* p) {
   return columns_of(_mm512_loadu_si512(p));
 }
-NEO_INLINE I32 load_columns(const uint8_t* p, int64_t step) {
-  const auto row = [&](int i) NEO_LAMBDA { return _mm_loadu_si128((const __m128i*)(p + i * step)); };
-  __m512i pixels = _mm512_castsi128_si512(row(0));
-  pixels = _mm512_inserti32x4(pixels, row(1), 1);
-  pixels = _mm512_inserti32x4(pixels, row(2), 2);
-  return columns_of(_mm512_inserti32x4(pixels, row(3), 3));
+NEO_INLINE I32 load_columns(const uint8_t* a, const uint8_t* b, const uint8_t* c, const uint8_t* d) {
+  const auto pixel = [](const uint8_t* p) NEO_LAMBDA { return _mm_loadu_si128((const __m128i*)p); };
+  __m512i pixels = _mm512_castsi128_si512(pixel(a));
+  pixels = _mm512_inserti32x4(pixels, pixel(b), 1);
+  pixels = _mm512_inserti32x4(pixels, pixel(c), 2);
+  return columns_of(_mm512_inserti32x4(pixels, pixel(d), 3));
+}
+NEO_INLINE void store_columns(uint8_t* p, I32 a) {
+  const __m512i by_pixel = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const __m512i by_byte = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+  _mm512_storeu_si512(p, _mm512_permutexvar_epi32(by_pixel, _mm512_shuffle_epi8(a.v, by_byte)));
+}
+NEO_INLINE void store_triples(uint8_t* p, I32 a) {
+  const __m512i low = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));
+  const __m512i dense = _mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 3, 7, 11, 15);
+  _mm512_storeu_si512(p, _mm512_permutexvar_epi32(dense, _mm512_shuffle_epi8(a.v, low)));
 }
 #else
 constexpr bool kHasDotBytes = false;
@@ -60,7 +73,12 @@ NEO_INLINE void dot_pairs(I32& c, I32 a, I32 b) {
 }
 #endif
 NEO_INLINE void dot_bytes(I32&, I32, I32) {}
-NEO_INLINE I32 load_columns(const uint8_t*, int64_t = 0) {
+NEO_INLINE void store_triples(uint8_t*, I32) {}
+NEO_INLINE void store_columns(uint8_t*, I32) {}
+NEO_INLINE I32 load_columns(const uint8_t*) {
+  return broadcast_i32(0);
+}
+NEO_INLINE I32 load_columns(const uint8_t*, const uint8_t*, const uint8_t*, const uint8_t*) {
   return broadcast_i32(0);
 }
 #endif

@@ -29,7 +29,31 @@ NEO_INLINE __m512i look_up(const uint8_t* table, __m512i x) {
   };
   return _mm512_mask_blend_epi8(bit7, of_eight(0), of_eight(8));
 }
+// Seven bits of each byte pick from half of the table: one instruction, on processors with VBMI.
+NEO_INLINE void look_up_halves(const uint8_t* table, const uint8_t* x, uint8_t* y, int64_t count) {
+  const auto part = [&](int i) __attribute__((always_inline)) {
+    return _mm512_loadu_si512(table + 64 * i);
+  };
+  const __m512i parts[] = {part(0), part(1), part(2), part(3)};
+  const auto found_in = [&](__m512i at, int i) __attribute__((always_inline)) {
+    // The tier's flags leave VBMI out, so that only the assembler may know it.
+    asm("vpermi2b %2, %1, %0" : "+v"(at) : "v"(parts[i]), "v"(parts[i + 1]));
+    return at;
+  };
+  const auto found = [&](__m512i at) __attribute__((always_inline)) {
+    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(at), found_in(at, 0), found_in(at, 2));
+  };
+  int64_t i = 0;
+  for (; i + 64 <= count; i += 64) _mm512_storeu_si512(y + i, found(_mm512_loadu_si512(x + i)));
+  if (i == count) return;
+  const __mmask64 rest = (__mmask64{1} << (count - i)) - 1;
+  _mm512_mask_storeu_epi8(y + i, rest, found(_mm512_maskz_loadu_epi8(rest, x + i)));
+}
 NEO_INLINE int64_t look_up_vectors(const uint8_t* table, const uint8_t* x, uint8_t* y, int64_t count) {
+  if (__builtin_cpu_supports("avx512vbmi")) {
+    look_up_halves(table, x, y, count);
+    return count;
+  }
   int64_t i = 0;
   for (; i + 64 <= count; i += 64) _mm512_storeu_si512(y + i, look_up(table, _mm512_loadu_si512(x + i)));
   return i;

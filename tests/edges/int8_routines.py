@@ -84,6 +84,19 @@ def _code_function(op: str, inputs: int = 1, axes: str = "NCHW", **attrs: Any) -
     return build
 
 
+def _with_function(build: Callable[[Net], Any]) -> Callable[[Net], Any]:
+    def behind(net: Net) -> Any:
+        number = _linear(net, build(net), _Y_STEP, np.uint8(90))
+        return _rounded(net, net.node("HardSwish", [number], pin=False))
+
+    return behind
+
+
+def _gate(net: Net) -> Any:
+    operands = [_linear(net, net.input(axes, "uint8", 256)) for axes in ("NCHW", "NC11")]
+    return _rounded(net, net.node("Mul", operands, pin=False))
+
+
 def _grid_of(net: Net) -> list[Any]:
     return [net.array(_X_STEP), net.array(_X_ZERO)]
 
@@ -109,6 +122,7 @@ INT8_ROUTINES: dict[str, list[Spec]] = {
         Spec(_IMAGE, _code_conv("OC11")),
         Spec(_IMAGE, _code_conv("OC33", residual=True, pads=_SAME)),
         Spec(_IMAGE, _code_conv("OC33", zero=37, pads=_SAME)),
+        Spec(_IMAGE, _with_function(_code_conv("OC33", pads=_SAME))),
         Spec({**_IMAGE, "D": 5}, _code_conv("OC333", axes="NCDHW", pads=[1] * 6, strides=[2, 1, 1])),
     ],
     "cpu:int8/direct_nchw": [
@@ -119,6 +133,7 @@ INT8_ROUTINES: dict[str, list[Spec]] = {
         Spec(_IMAGE, _code_conv("C133", pads=_SAME)),
         Spec(_IMAGE, _code_conv("C155", pads=[2] * 4, strides=[2, 2])),
         Spec(_IMAGE, _code_conv("C133", zero=37, pads=_SAME)),
+        Spec(_IMAGE, _with_function(_code_conv("C133", pads=_SAME))),
     ],
     "cpu:int8/gemm": [Spec({"B": 2, "M": 7, "K": 9, "N": 20}, _code_gemm)],
     "cpu:int8/pool_nchwc": [
@@ -130,6 +145,7 @@ INT8_ROUTINES: dict[str, list[Spec]] = {
     "cpu:int8/eltwise": [
         Spec(_BLOCK, _code_function("Add", 2, "ABC")),
         Spec(_IMAGE, _code_function("HardSwish")),
+        Spec(_IMAGE, _gate, fixed="C"),
     ],
     "cpu:int8/block_weights": [Spec({"B": 2, "M": 7, "K": 9, "N": 20}, _block_gemm)],
     "cpu:int8/matmul": [

@@ -61,6 +61,16 @@ class Codes:
             graph.outputs = [value]
             graph.infer()
 
+    def apply(self, ops: str, grid: tuple[Any, Any]) -> None:
+        """Put a function of one code behind the results, which ends in a node "f"; `grid`: of the results so far."""
+        to = self.grid(pick(self.random, ["uint8", "int8"]), 0.7)
+        for i, graph in enumerate((self.float, self.whole)):
+            value = self.add(graph, "DequantizeLinear", [graph.outputs[0], *(g[i] for g in grid)], "d0")
+            for j, op in enumerate(ops.split()):
+                value = self.add(graph, op, [value], f"d{j + 1}")
+            graph.outputs = [self.add(graph, "QuantizeLinear", [value, *(g[i] for g in to)], "f")]
+            graph.infer()
+
     def check(self, tier: str, pins: dict[str, str]) -> None:
         """The pinned routines give the numbers of the operators on codes, on teams of one and of three."""
         graph = _native.run_passes(self.float, ["fold_constants"])

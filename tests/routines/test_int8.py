@@ -19,8 +19,13 @@ POOL = "cpu:int8/pool_nchwc"
 CASES = 30
 
 
-def conv_case(seed: int, depthwise: bool = False, residual: str = "", narrow: bool = False) -> Codes:
-    """A convolution, `narrow`: of groups of a few channels; with a residual the sums may be rounded before it is added."""
+def conv_case(
+    seed: int, depthwise: bool = False, residual: str = "", narrow: bool = False, function: str | None = None
+) -> Codes:
+    """A convolution, `narrow`: of groups of a few channels; with a residual the sums may be rounded before it is added.
+
+    `function`: elementwise operators behind it, none or more.
+    """
     case = Codes(seed)
     random = case.random
     rank = pick(random, [1, 2, 2, 2] if depthwise else [1, 2, 2, 3])
@@ -87,6 +92,8 @@ def conv_case(seed: int, depthwise: bool = False, residual: str = "", narrow: bo
             )
             whole = case.add(case.whole, "QuantizeLinear", [low, *(g[1] for g in y_grid)], "s")
         case.finish(case.add(case.float, "QuantizeLinear", [made, *(g[0] for g in y_grid)], "q"), whole)
+        if function is not None:
+            case.apply(function, y_grid)
         return case
     made = dequantize(case, case.add(case.float, "QuantizeLinear", [made, *(g[0] for g in first)], "q1"), first, "dq1")
     back = case.add(case.whole, "DequantizeLinear", [whole, *(g[1] for g in first)], "dq1")
@@ -111,6 +118,8 @@ def conv_case(seed: int, depthwise: bool = False, residual: str = "", narrow: bo
         case.add(case.float, "QuantizeLinear", [made, *(g[0] for g in y_grid)], "q"),
         case.add(case.whole, "QuantizeLinear", [total, *(g[1] for g in y_grid)], "q"),
     )
+    if function is not None:
+        case.apply(function, y_grid)
     return case
 
 
@@ -132,6 +141,43 @@ def test_groups_of_few_channels(seed: int, routine: str, tier: str) -> None:
 @pytest.mark.parametrize("seed", range(CASES))
 def test_depthwise(seed: int, tier: str) -> None:
     conv_case(seed, depthwise=True).check(tier, {"q": DEPTHWISE})
+
+
+@by_tier
+@pytest.mark.parametrize("routine", [BLOCKED, PLANES, DEPTHWISE])
+@pytest.mark.parametrize("function", ["HardSwish", "Sigmoid Tanh", ""], ids=["HardSwish", "Sigmoid Tanh", "requantize"])
+@pytest.mark.parametrize("seed", range(CASES // 5))
+def test_function_behind_a_convolution(seed: int, function: str, routine: str, tier: str) -> None:
+    """One step: the codes of the sums go through a table."""
+    residual = "rounded" if seed % 3 == 0 and routine != PLANES else ""
+    case = conv_case(seed, routine == DEPTHWISE, residual, function=function)
+    case.check(tier, {"f": routine})
+
+
+@by_tier
+@pytest.mark.parametrize(
+    ("kernel", "stride", "dilation"), [(5, 1, 1), (5, 2, 1), (7, 3, 1), (9, 4, 1), (3, 1, 4), (1, 1, 1)]
+)
+@pytest.mark.parametrize("zero", [0, 37], ids=["centred", "shifted"])
+def test_depthwise_of_wide_images(zero: int, kernel: int, stride: int, dilation: int, tier: str) -> None:
+    """Rows longer than the buffer of a window's rows has room for, and windows beyond the image on all sides."""
+    case = Codes(kernel)
+    channels, width, pad = 19, 200 * stride, kernel * dilation // 2 + 1
+    x, x_whole = case.input("int8" if kernel == 7 else "uint8", [1, channels, 3 * stride, width])
+    x_grid, y_grid = case.grid("int8" if kernel == 7 else "uint8", 0.05), case.grid("uint8", 4.0)
+    w = [
+        case.constant(case.codes("int8", [channels, 1, kernel, kernel])),
+        case.constant(np.float32(0.01)),
+        case.constant(np.int8(zero)),
+    ]
+    attrs = {"strides": [stride] * 2, "pads": [pad] * 4, "dilations": [dilation] * 2, "group": channels}
+    attrs["kernel_shape"] = [kernel] * 2
+    real = case.add(case.float, "DequantizeLinear", [k[0] for k in w], "dq_w")
+    made = case.add(case.float, "Conv", [dequantize(case, x, x_grid, "dq_x"), real], "conv", **attrs)
+    operands = [x_whole, *(g[1] for g in x_grid), *(k[1] for k in w), *(g[1] for g in y_grid)]
+    whole = case.add(case.whole, "QLinearConv", operands, "conv", **attrs)
+    case.finish(case.add(case.float, "QuantizeLinear", [made, *(g[0] for g in y_grid)], "q"), whole)
+    case.check(tier, {"q": DEPTHWISE})
 
 
 @by_tier
@@ -160,7 +206,9 @@ def test_product(seed: int, tier: str) -> None:
     operands = [x_whole, *(g[1] for g in x_grid), *(k[1] for k in w), *(g[1] for g in y_grid)]
     whole = case.add(case.whole, "QLinearMatMul", operands, "product")
     case.finish(case.add(case.float, "QuantizeLinear", [made, *(g[0] for g in y_grid)], "q"), whole)
-    case.check(tier, {"q": GEMM})
+    if seed % 3 == 0:
+        case.apply("Erf", y_grid)
+    case.check(tier, {"f" if seed % 3 == 0 else "q": GEMM})
 
 
 @by_tier

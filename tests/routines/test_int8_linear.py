@@ -48,6 +48,33 @@ def test_elementwise(form: str, dims: list[int], tier: str) -> None:
 
 
 @by_tier
+@pytest.mark.parametrize("form", ["Mul", "Mul first", "Add", "Sub", "Mul Relu"])
+@pytest.mark.parametrize("dims", [[2, 5, 3, 7], [1, 32, 9], [2, 40, 4, 3, 2], [1, 16, 70, 70], [2, 0, 3]], ids=str)
+def test_one_code_for_each_channel_of_an_image(form: str, dims: list[int], tier: str) -> None:
+    """As gates are: combined with all codes of its channel, in both layouts."""
+    case = Codes(len(form) + len(dims))
+    op, *rest = form.split()
+    types = [pick(case.random, ["uint8", "int8"]) for _ in range(3)]
+    sizes = [dims, [*dims[:2], *[1] * (len(dims) - 2)]]
+    grids = [case.grid(dtype, scale) for dtype, scale in zip(types, (0.043, 0.027, 0.08), strict=True)]
+    inputs = [case.input(dtype, size) for dtype, size in zip(types, sizes, strict=False)]
+    ends = []
+    for i, g in enumerate((case.float, case.whole)):
+        pair = [
+            case.add(g, "DequantizeLinear", [x[i], *(k[i] for k in grid)], f"dq{j}")
+            for j, (x, grid) in enumerate(zip(inputs, grids, strict=False))
+        ]
+        y = case.add(g, op, pair[::-1] if "first" in rest else pair, "op")
+        if "Relu" in rest:
+            y = case.add(g, "Relu", [y], "relu")
+        ends.append(case.add(g, "QuantizeLinear", [y, *(k[i] for k in grids[2])], "q"))
+    case.finish(*ends)
+    case.check(tier, {"q": ELTWISE})
+    layouts = {str(c["outputs"]) for c in candidates(case.float, tier, "q") if c["routine"] == ELTWISE}
+    assert len(layouts) == (1 if dims[1] < 2 else 2)
+
+
+@by_tier
 @pytest.mark.parametrize("form", ["silu", "gelu", "twice"])
 def test_function_that_rounds_on_the_way(form: str, tier: str) -> None:
     """Codes between the parts of a function of one value: one table, unless somebody else reads them."""

@@ -136,19 +136,9 @@ void for_each_weight(const Int8Product& p, const Visit& visit) {
   }
 }
 
-}  // namespace
-
-int Int8Product::channel_axis() const {
-  if (is_conv() || transposes_weights(*node)) return 0;
-  return w->shape().rank() - 1;
-}
-
-int64_t Int8Product::depth() const {
-  return w->shape().element_count().value() / std::max<int64_t>(1, channels());
-}
-
-std::vector<Workload> match_int8_products(const Node& root, std::span<const std::string_view> products,
-                                          const Graph::Users& users, const Graph& graph) {
+// The groups of match_int8_products() without a function behind them.
+std::vector<Workload> match_products(const Node& root, std::span<const std::string_view> products,
+                                     const Graph::Users& users, const Graph& graph) {
   std::vector<Workload> found;
   const auto offer = [&](std::optional<Chain> chain, std::initializer_list<const Node*> behind) {
     if (!chain) return;
@@ -197,11 +187,72 @@ std::vector<Workload> match_int8_products(const Node& root, std::span<const std:
   return found;
 }
 
+// The function at the end of a group, of the codes that the product's part ends in.
+CodeFunction function_behind(const Workload& workload) {
+  const std::span<const Node* const> nodes = workload.nodes;
+  bool behind = false;
+  for (size_t i = 0; i + 1 < nodes.size(); ++i) {
+    behind = behind || is_product(*nodes[i]);
+    if (!behind || nodes[i]->op != "QuantizeLinear") continue;
+    const auto rest = nodes.subspan(i + 1);
+    const Value* codes = nodes[i]->outputs.front();
+    if (is_code_function(rest, codes)) return {{rest.begin(), rest.end()}, codes};
+  }
+  return {};
+}
+
+}  // namespace
+
+int Int8Product::channel_axis() const {
+  if (is_conv() || transposes_weights(*node)) return 0;
+  return w->shape().rank() - 1;
+}
+
+int64_t Int8Product::depth() const {
+  return w->shape().element_count().value() / std::max<int64_t>(1, channels());
+}
+
+std::vector<Workload> match_int8_products(const Node& root, std::span<const std::string_view> products,
+                                          const Graph::Users& users, const Graph& graph) {
+  std::vector<Workload> found = match_products(root, products, users, graph);
+  if (root.op != "QuantizeLinear") return found;
+  for (const CodeFunction& function : match_code_functions(root, users, graph)) {
+    const Node* round = maker(function.x, "QuantizeLinear");
+    // Nobody else reads the codes in between, nor their numbers.
+    const auto is_inside = [&](const Value* value) {
+      const auto readers = users.find(value);
+      if (readers == users.end() || graph.is_output(value)) return false;
+      return std::all_of(readers->second.begin(), readers->second.end(), [&](const auto& use) {
+        return std::find(function.nodes.begin(), function.nodes.end(), use.first) != function.nodes.end();
+      });
+    };
+    const bool is_whole = std::all_of(function.nodes.begin(), function.nodes.end(), [&](const Node* node) {
+      return node == &root || is_inside(node->outputs.front());
+    });
+    if (!round || !is_inside(function.x) || !is_whole) continue;
+    for (Workload& product : match_products(*round, products, users, graph)) {
+      std::vector<const Node*> nodes = std::move(product.nodes);
+      nodes.insert(nodes.end(), function.nodes.begin(), function.nodes.end());
+      found.push_back(Workload::of(std::move(nodes)));
+    }
+  }
+  return found;
+}
+
 std::optional<Int8Product> read_int8_product(const Workload& workload, std::string* why) {
   const auto reject = [&](std::string reason) {
     if (why) *why = std::move(reason);
     return std::nullopt;
   };
+  if (CodeFunction function = function_behind(workload); !function.nodes.empty()) {
+    std::vector<const Node*> before(workload.nodes.begin(), workload.nodes.end() - std::ssize(function.nodes));
+    auto product = read_int8_product(Workload::of(std::move(before)), why);
+    if (!product) return std::nullopt;
+    if (!product->y_grid) return reject("a function of what is not codes");
+    product->function = std::move(function);
+    product->y = workload.outputs.front();
+    return product;
+  }
   const auto it =
       std::find_if(workload.nodes.begin(), workload.nodes.end(), [](const Node* n) { return is_product(*n); });
   if (it == workload.nodes.end()) return reject("there is no product");

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "routines/patterns/code_function.h"
 #include "routines/patterns/code_grid.h"
 #include "routines/patterns/conv_problem.h"
 
@@ -21,7 +22,8 @@ inline int32_t code_of(DType dtype, uint8_t byte) {
 
 // A Conv, MatMul or Gemm of 8-bit codes by constant codes of 8 or 4 bits, as a routine sees the group:
 //   DequantizeLinear of x, DequantizeLinear of the weights, product [, QuantizeLinear and DequantizeLinear between]
-//   [, Add of another DequantizeLinear or of a constant] [, Relu or Clip] [, QuantizeLinear]
+//   [, Add of another DequantizeLinear or of a constant] [, Relu or Clip] [, QuantizeLinear [, function of these
+//   codes]]
 // The product's own bias and clamp are its node's. Or a ConvInteger or MatMulInteger alone.
 struct Int8Product {
   const Node* node = nullptr;  // the product
@@ -43,6 +45,7 @@ struct Int8Product {
   float hi = std::numeric_limits<float>::infinity();
   std::optional<CodeGrid> y_grid;  // none: the result is float32, or the sums as they are
   bool is_whole = false;           // the latter, int32
+  CodeFunction function;           // of the codes on y_grid, which gives y; or no nodes
   const Value* y = nullptr;
 
   bool is_conv() const { return node->op == "Conv" || node->op == "ConvInteger"; }

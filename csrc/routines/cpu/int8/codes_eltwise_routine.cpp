@@ -1,11 +1,8 @@
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <map>
 
 #include "base/check.h"
 #include "base/int_math.h"
-#include "ops/infer.h"
 #include "routines/cost/step_cost.h"
 #include "routines/cpu/int8/codes_elements.h"
 #include "routines/cpu/int8/codes_kernels.h"
@@ -13,114 +10,17 @@
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
+#include "routines/patterns/code_function.h"
 #include "routines/patterns/code_grid.h"
-#include "routines/patterns/compile_program.h"
 #include "routines/patterns/epilogue.h"
 
 namespace neo {
 namespace {
 
-constexpr int64_t kTable = 256;
-constexpr size_t kMaxTabledNodes = 32;
-
 const Node* linear_source(const Value* value) {
   const Node* node = value ? value->producer : nullptr;
   return node && node->op == "DequantizeLinear" && !value->constant ? node : nullptr;
 }
-
-bool is_number(const Value* value) {
-  return value && value->constant && value->constant->size() == 1;
-}
-
-// The nodes that make a QuantizeLinear's codes of other codes, elementwise; codes on the way are rounded and numbers
-// again. From the nearest codes on, `open` goes further back.
-class CodesFunction {
- public:
-  // The function behind a QuantizeLinear; false where there is none.
-  bool start(const Node& root) { return add(root, nodes_, leaves_); }
-
-  // Goes back from codes that depend on others, as long as some do; whether one value of codes is left.
-  bool open_dependent() {
-    while (leaves_.size() > 1) {
-      const auto it = std::find_if(leaves_.begin(), leaves_.end(), [&](const Value* leaf) {
-        return std::any_of(leaves_.begin(), leaves_.end(),
-                           [&](const Value* other) { return other != leaf && reaches(leaf, other, kMaxWay); });
-      });
-      if (it == leaves_.end() || !open(*it)) return false;
-    }
-    return leaves_.size() == 1;
-  }
-  bool open_last() { return open(leaves_.front()) && open_dependent(); }
-
-  // The group, where nobody else reads what it makes but its codes.
-  std::optional<Workload> workload(const Graph::Users& users, const Graph& graph) const {
-    for (const Node* node : nodes_) {
-      if (node == nodes_.back() || node->op == "DequantizeLinear") continue;
-      const auto readers = users.find(node->outputs.front());
-      if (readers == users.end() || graph.is_output(node->outputs.front())) return std::nullopt;
-      for (const auto& [reader, index] : readers->second) {
-        if (std::find(nodes_.begin(), nodes_.end(), reader) == nodes_.end()) return std::nullopt;
-      }
-    }
-    return Workload::of(nodes_);
-  }
-
- private:
-  static constexpr int kMaxWay = 4;
-  static constexpr size_t kMaxLeaves = 3;
-  using Nodes = std::vector<const Node*>;
-  using Leaves = std::vector<const Value*>;
-
-  template <class T>
-  static void add_once(std::vector<T>& all, T item) {
-    if (std::find(all.begin(), all.end(), item) == all.end()) all.push_back(item);
-  }
-
-  // A node behind what it reads, in order; the codes that this ends at.
-  bool add(const Node& node, Nodes& nodes, Leaves& leaves) const {
-    if (std::find(nodes.begin(), nodes.end(), &node) != nodes.end()) return true;
-    if (nodes.size() >= kMaxTabledNodes || leaves.size() > kMaxLeaves) return false;
-    const bool rounds = node.op == "QuantizeLinear";
-    if (rounds ? !read_code_grid(node) : !is_eltwise(node)) return false;
-    for (size_t i = 0; i < (rounds ? 1 : node.inputs.size()); ++i) {
-      const Value* v = node.inputs[i];
-      if (!v || is_number(v)) continue;
-      if (const Node* source = linear_source(v)) {
-        if (!read_code_grid(*source)) return false;
-        const Value* codes = source->inputs[0];
-        const bool is_opened = std::find(opened_.begin(), opened_.end(), codes) != opened_.end();
-        if (is_opened && !add(*codes->producer, nodes, leaves)) return false;
-        if (!is_opened) add_once(leaves, codes);
-        add_once(nodes, source);
-      } else if (!v->producer || !add(*v->producer, nodes, leaves)) {
-        return false;
-      }
-    }
-    add_once(nodes, &node);
-    return true;
-  }
-
-  bool open(const Value* codes) {
-    if (!codes->producer || codes->producer->op != "QuantizeLinear") return false;
-    opened_.push_back(codes);
-    const Node* root = nodes_.back();
-    nodes_.clear();
-    leaves_.clear();
-    return add(*root, nodes_, leaves_);
-  }
-
-  bool reaches(const Value* codes, const Value* other, int steps) const {
-    if (codes == other) return true;
-    if (steps == 0 || !codes->producer || codes->producer->op != "QuantizeLinear") return false;
-    Nodes nodes;
-    Leaves leaves;
-    return add(*codes->producer, nodes, leaves) &&
-           std::any_of(leaves.begin(), leaves.end(), [&](const Value* v) { return reaches(v, other, steps - 1); });
-  }
-
-  Nodes nodes_;
-  Leaves leaves_, opened_;
-};
 
 std::optional<CodesBinary::Op> binary_op(const Node& node) {
   if (node.op == "Add") return CodesBinary::Op::Add;
@@ -129,11 +29,22 @@ std::optional<CodesBinary::Op> binary_op(const Node& node) {
   return std::nullopt;
 }
 
+// Whether a value has one element for each channel of each image of an image's shape.
+bool is_by_image_channel(const Shape& shape, const Shape& image) {
+  if (shape.rank() != image.rank() || shape.rank() < 3 || !(shape[0] == image[0]) || !(shape[1] == image[1]))
+    return false;
+  for (int i = 2; i < shape.rank(); ++i) {
+    if (!shape[i].is(1)) return false;
+  }
+  return true;
+}
+
 // A function of codes: of one value, whose 256 results are a table, or Add, Sub or Mul of two, clamped.
 struct CodesEltwise {
   const Value* x = nullptr;
   const Value* other = nullptr;  // of two
   const Value* y = nullptr;
+  bool repeats = false;  // `other` has one code for each channel of each image
   CodesBinary binary;
 
   static std::optional<CodesEltwise> read(const Workload& workload, std::string* why) {
@@ -155,22 +66,24 @@ struct CodesEltwise {
       if (is_outer && is_new) sources.push_back(node);
     }
     if (sources.empty() || sources.size() > 2) return reject("it is not a function of one or two values of codes");
-    e.x = sources[0]->inputs[0];
-    for (const Node* node : workload.nodes) {
-      if (!(node->outputs.front()->shape() == e.x->shape())) return reject("an operand is broadcast");
+    if (sources.size() == 1) {
+      e.x = sources[0]->inputs[0];
+      return is_code_function(workload.nodes, e.x) ? std::optional(e) : reject("an operand is broadcast");
     }
-    if (sources.size() == 1) return e;
     if (workload.nodes.size() < 4) return reject("the function of two values is not a sum or product");
     const Node& node = *workload.nodes[2];
     const auto op = binary_op(node);
     if (!op || workload.nodes.size() > 5) return reject("the function of two values is not a sum or product");
-    // The operands in the node's order.
+    // The operands in the node's order, but for one that is broadcast, which is the second.
     const Node* first = linear_source(node.inputs[0]);
     const Node* second = linear_source(node.inputs[1]);
     if (!first || !second) return reject("an operand is not codes");
+    const Shape& shape = e.y->shape();
+    if (*op != CodesBinary::Op::Sub && !(first->outputs[0]->shape() == shape)) std::swap(first, second);
     e.x = first->inputs[0];
     e.other = second->inputs[0];
-    if (!(e.x->shape() == e.y->shape()) || !(e.other->shape() == e.y->shape()))
+    e.repeats = !(e.other->shape() == shape);
+    if (!(e.x->shape() == shape) || (e.repeats && !is_by_image_channel(e.other->shape(), shape)))
       return reject("an operand is broadcast");
     const CodeGrid p = *read_code_grid(*first), q = *read_code_grid(*second);
     CodesBinary& f = e.binary;
@@ -197,50 +110,32 @@ struct CodesEltwise {
   }
 };
 
-// Every code through the nodes' references.
-void fill_table(const Workload& workload, const OpRegistry& ops, uint8_t* table) {
-  const Value* x = CodesEltwise::read(workload, nullptr)->x;
-  std::map<const Value*, HostValue> values;
-  Tensor codes(x->dtype(), {kTable});
-  for (int64_t i = 0; i < kTable; ++i) codes.as<uint8_t>()[i] = static_cast<uint8_t>(i);
-  values[x] = HostValue(codes);
-  for (const Node* node : workload.nodes) {
-    std::vector<HostValue> inputs;
-    for (const Value* v : node->inputs) {
-      const auto it = values.find(v);
-      if (!v) {
-        inputs.emplace_back();
-      } else if (it != values.end()) {
-        inputs.push_back(it->second);
-      } else {
-        inputs.emplace_back(v->constant->reshaped({}));
-      }
-    }
-    values[node->outputs.front()] = evaluate_node(*node, ops, inputs).front();
-  }
-  const Tensor& result = values[workload.outputs.front()].tensor;
-  NEO_ASSERT(result.size() == kTable, "a function of one code has another number of results");
-  std::memcpy(table, result.data(), kTable);
-}
-
 class CodesEltwiseStep final : public KernelStep {
  public:
   CodesEltwiseStep(const CodesEltwise& e, const Candidate& candidate, const OpRegistry& ops,
                    const CodesKernels& kernels, PackedStore& packed)
-      : binary_(e.binary), kernels_(kernels) {
+      : binary_(e.binary), repeats_(e.repeats), kernels_(kernels) {
     x_ = argument_of(candidate, e.x);
     for (const auto& schema : candidate.inputs) y_ += schema.has_value();
     if (e.other) {
       other_ = argument_of(candidate, e.other);
       return;
     }
-    table_ = packed.floats(kTable / 4, {},
-                           [&](float* to) { fill_table(*candidate.workload, ops, reinterpret_cast<uint8_t*>(to)); });
+    table_ = packed.floats(kCodeTable / 4, {}, [&](float* to) {
+      fill_code_table({candidate.workload->nodes, e.x}, ops, reinterpret_cast<uint8_t*>(to));
+    });
   }
 
-  Prepared prepare(std::span<const Arg> args) const override { return Prepared::of(DenseElements::of(args)); }
+  Prepared prepare(std::span<const Arg> args) const override {
+    if (!repeats_) return Prepared::of(DenseElements::of(args));
+    return Prepared::of(ChannelRows::of(args.back()));
+  }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
+    if (repeats_) {
+      run_rows(*reinterpret_cast<const ChannelRows*>(prepared), args, team);
+      return;
+    }
     const auto& elements = *reinterpret_cast<const DenseElements*>(prepared);
     elements.run(team, args[y_], 1, [&](int64_t first, int64_t count) { apply(args, first, count); });
   }
@@ -251,13 +146,51 @@ class CodesEltwiseStep final : public KernelStep {
     auto* y = reinterpret_cast<uint8_t*>(args[y_]) + first;
     const uint8_t* x = codes(x_);
     if (other_ >= 0) {
-      kernels_.binary(binary_, x, codes(other_), y, count);
+      kernels_.binary(binary_, x, codes(other_), false, y, count);
       return;
     }
     kernels_.look_up(reinterpret_cast<const uint8_t*>(table_.as<float>()), x, y, count);
   }
 
+  // Pixels of one channel or of a block of them.
+  struct ChannelRows {
+    int64_t rows = 0, per_image = 0, lanes = 1, pixels = 1, valid = 1;  // the latter: lanes of an image's last row
+
+    static ChannelRows of(const Arg& y) {
+      NEO_ASSERT(y.is_dense(), "an operand of codes is not dense");
+      ChannelRows r;
+      r.lanes = y.layout.is_blocked() ? y.layout.block_of(1) : 1;
+      r.per_image = ceil_div(y.dims[1], r.lanes);
+      r.valid = y.dims[1] - (r.per_image - 1) * r.lanes;
+      r.rows = y.dims[0] * r.per_image;
+      for (size_t i = 2; i < y.dims.size(); ++i) r.pixels *= y.dims[i];
+      return r;
+    }
+  };
+
+  void run_rows(const ChannelRows& r, std::byte* const* args, Team& team) const {
+    const auto codes = [&](int i) { return reinterpret_cast<uint8_t*>(args[i]); };
+    constexpr int64_t kOfElement = 2;  // operations
+    const TaskSplit split = TaskSplit::of(r.rows, kOfElement * r.rows * r.pixels * r.lanes);
+    run_tasks(team, split, [&](int64_t begin, int64_t end, int) {
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t at = row * r.pixels * r.lanes;
+        const uint8_t* other = codes(other_) + row * r.lanes;
+        uint8_t same[kMaxLanes];
+        if (r.lanes == 1) {
+          std::fill_n(same, kMaxLanes, *other);
+          other = same;
+        }
+        uint8_t* y = codes(y_) + at;
+        kernels_.binary(binary_, codes(x_) + at, other, true, y, r.pixels * r.lanes);
+        if ((row + 1) % r.per_image == 0 && r.valid < r.lanes) kernels_.clear_lanes(y, r.pixels, r.valid);
+      }
+    });
+  }
+
+  static constexpr int64_t kMaxLanes = 16;
   CodesBinary binary_;
+  bool repeats_;
   const CodesKernels& kernels_;
   int x_ = -1, other_ = -1, y_ = 0;
   Tensor table_;
@@ -271,14 +204,9 @@ class CodesEltwiseRoutine final : public RoutineOf<CodesEltwiseRoutine> {
 
   std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
     std::vector<Workload> found;
-    CodesFunction function;
-    if (function.start(root) && function.open_dependent()) {
-      // The further back, the fewer tables; what others read on the way ends it.
-      do {
-        auto workload = function.workload(users, graph);
-        if (workload) found.push_back(std::move(*workload));
-      } while (function.open_last());
-    }
+    // The further back, the fewer tables.
+    for (CodeFunction& function : match_code_functions(root, users, graph))
+      found.push_back(Workload::of(std::move(function.nodes)));
     const Node* clamp = root.inputs[0]->producer;
     if (clamp && !read_clamp(*clamp)) clamp = nullptr;
     const Node* node = clamp ? clamp->inputs[0]->producer : root.inputs[0]->producer;
@@ -307,10 +235,11 @@ class CodesEltwiseRoutine final : public RoutineOf<CodesEltwiseRoutine> {
     c.outputs.push_back(plain_schema(e.y->type));
     if (e.x->dtype() == e.y->dtype()) c.in_place = workload.input_index(e.x);
     const auto count = static_cast<double>(element_count(e.y->shape().hint_dims()));
-    constexpr double kLookUpCycles = 8, kBinaryCycles = 22;  // of a vector
-    const double cycles = count / static_cast<double>(target.lanes()) * (e.other ? kBinaryCycles : kLookUpCycles);
+    constexpr double kLookUpCycles = 2, kBinaryCycles = 13, kRepeatCycles = 10;  // of a vector
+    const double of_vector = !e.other ? kLookUpCycles : e.repeats ? kRepeatCycles : kBinaryCycles;
+    const double cycles = count / static_cast<double>(target.lanes()) * of_vector;
     price(c, workload, {StepFamily::CodesEltwise, cycles, 1}, target);
-    if (!e.other) c.cost.packed_bytes = kTable;
+    if (!e.other) c.cost.packed_bytes = kCodeTable;
     return held_alike(std::move(c), e.y->shape(), target);
   }
 

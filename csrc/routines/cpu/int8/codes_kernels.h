@@ -20,6 +20,7 @@ struct CodesPoolRow {
   bool is_signed = false;
   // Else the maximum. The numbers' mean as float32 operators make it: means of few codes often lie halfway between two.
   bool is_average = false;
+  bool is_global = false;  // an average of all pixels, one row of them, which is that of whole sums
   float scale = 1, y_scale = 1;
   int32_t zero = 0, y_zero = 0;
   bool y_is_signed = false;
@@ -59,9 +60,12 @@ struct CodesKernels {
   void (*dequantize)(const CodesLinear&, const void* x, float* y, int64_t count);
   // Lowers lo and raises hi to what x has; a NaN does not count.
   void (*range)(const float* x, int64_t count, float& lo, float& hi);
-  void (*binary)(const CodesBinary&, const uint8_t* a, const uint8_t* b, uint8_t* y, int64_t count);
+  // `repeats`: b has a vector of codes, with which all vectors of a are combined.
+  void (*binary)(const CodesBinary&, const uint8_t* a, const uint8_t* b, bool repeats, uint8_t* y, int64_t count);
   // y[i] = table[x[i]], of a table of 256; y may be x.
   void (*look_up)(const uint8_t* table, const uint8_t* x, uint8_t* y, int64_t count);
+  // Makes the lanes from `valid` on of pixels of a vector zero.
+  void (*clear_lanes)(uint8_t* y, int64_t pixels, int64_t valid);
 };
 
 namespace scalar {

@@ -30,6 +30,25 @@ struct CodesDivisor {
   }
 };
 
+constexpr int64_t kPixelsOfWords = 4;  // in a vector of words
+
+// The lanes that exist, in the bytes of so many pixels.
+NEO_INLINE I32 lanes_of_pixels(int64_t valid) {
+  alignas(64) uint8_t kept[kPixelsOfWords * kLanes];
+  for (int64_t i = 0; i < kPixelsOfWords * kLanes; ++i) kept[i] = i % kLanes < valid ? 0xff : 0;
+  return load_i32((const int32_t*)kept);
+}
+
+void clear_lanes(uint8_t* y, int64_t pixels, int64_t valid) {
+  const I32 kept = lanes_of_pixels(valid);
+  int64_t p = 0;
+  for (; p + kPixelsOfWords <= pixels; p += kPixelsOfWords, y += kPixelsOfWords * kLanes)
+    store_i32((int32_t*)y, load_i32((const int32_t*)y) & kept);
+  for (; p < pixels; ++p, y += kLanes) {
+    for (int64_t lane = valid; lane < kLanes; ++lane) y[lane] = 0;
+  }
+}
+
 template <bool kAverage>
 void pool_row_of(const CodesPoolRow& p) {
   const I32 first = broadcast_i32(p.is_signed ? -128 : 0);
@@ -71,12 +90,90 @@ void pool_row_of(const CodesPoolRow& p) {
   }
 }
 
+// The mean of all pixels.
+void pool_all(const CodesPoolRow& p) {
+  const I32 mask = select(gt(broadcast_i32((int32_t)p.lanes), iota_i32()), broadcast_i32(-1), broadcast_i32(0));
+  const F32 lo = broadcast((float)((p.y_is_signed ? -128 : 0) - p.y_zero));
+  const F32 hi = broadcast((float)((p.y_is_signed ? 127 : 255) - p.y_zero));
+  I32 sums[4];
+  for (I32& sum : sums) sum = broadcast_i32(0);
+  int64_t i = 0;
+  for (; i + 4 <= p.width; i += 4) {
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) sums[k] = sums[k] + load_codes(p.src + (i + k) * kLanes, p.is_signed);
+  }
+  for (; i < p.width; ++i) sums[0] = sums[0] + load_codes(p.src + i * kLanes, p.is_signed);
+  const I32 sum = sums[0] + sums[1] + (sums[2] + sums[3]) - broadcast_i32((int32_t)p.width * p.zero);
+  F32 mean = zero();
+  if (p.width > 0) mean = to_f32(sum) * broadcast(p.scale) / broadcast((float)p.width);
+  const I32 codes = round_to_i32(min(hi, max(lo, mean / broadcast(p.y_scale)))) + broadcast_i32(p.y_zero);
+  store_codes(p.dst, codes & mask, p.y_is_signed, p.is_plain ? p.lanes : kLanes);
+}
+
+// Output pixels at a time, whose windows have up to kPoolColumns columns of the image together.
+constexpr int64_t kPoolColumns = 128;
+struct PoolPixels {
+  int64_t begin, end;     // of the output
+  int64_t left, columns;  // the image's first column that they read, and how many
+  int64_t first, last;    // those inside the image, counted from `left` on
+
+  NEO_INLINE PoolPixels(const CodesPoolRow& p, int64_t from) {
+    const int64_t span = (p.taps - 1) * p.dilation + 1;
+    begin = from;
+    end = smaller(begin + (kPoolColumns - span) / p.stride + 1, p.pixels);
+    left = begin * p.stride - p.pad;
+    columns = (end - 1 - begin) * p.stride + span;
+    first = left < 0 ? smaller(-left, columns) : 0;
+    last = smaller(p.width - left, columns);
+    if (last < first) last = first;
+  }
+};
+
+// The largest codes of columns, then of the columns of each window.
+void max_row(const CodesPoolRow& p) {
+  constexpr int64_t kBytes = kPixelsOfWords * kLanes;
+  alignas(64) uint8_t largest[(kPoolColumns + 2 * kPixelsOfWords) * kLanes];
+  const I32 flip = broadcast_i32(p.is_signed ? (int32_t)0x80808080 : 0), kept = lanes_of_pixels(p.lanes);
+  const int64_t next_plane = p.src_plane - p.rows * p.src_row;
+  for (int64_t begin = 0; begin < p.pixels;) {
+    const PoolPixels o(p, begin);
+    for (int64_t i = o.first * kLanes; i < o.last * kLanes; i += kBytes) {
+      const int64_t count = smaller(kBytes, o.last * kLanes - i);
+      const uint8_t* row = p.src + o.left * kLanes + i;
+      I32 acc = broadcast_i32(0);
+      for (int64_t plane = 0; plane < p.planes; ++plane, row += next_plane) {
+        for (int64_t r = 0; r < p.rows; ++r, row += p.src_row) {
+          alignas(64) uint8_t rest[kBytes];
+          if (count < kBytes) __builtin_memcpy(rest, row, (size_t)count);
+          acc = max_bytes(acc, load_i32((const int32_t*)(count < kBytes ? rest : row)) ^ flip);
+        }
+      }
+      store_i32((int32_t*)(largest + i), acc);
+    }
+    __builtin_memset(largest, 0, (size_t)(o.first * kLanes));
+    __builtin_memset(largest + o.last * kLanes, 0, (size_t)((o.columns - o.last) * kLanes));
+    const int64_t windows = (o.end - 1 - begin) * p.stride + 1;
+    for (int64_t i = 0; i < windows; i += kPixelsOfWords) {
+      uint8_t* at = largest + i * kLanes;
+      I32 acc = load_i32((const int32_t*)at);
+      for (int64_t tap = 1; tap < p.taps; ++tap)
+        acc = max_bytes(acc, load_i32((const int32_t*)(at + tap * p.dilation * kLanes)));
+      store_i32((int32_t*)at, (acc ^ flip) & kept);
+    }
+    for (int64_t i = begin; i < o.end; ++i)
+      __builtin_memcpy(p.dst + i * kLanes, largest + (i - begin) * p.stride * kLanes, kLanes);
+    begin = o.end;
+  }
+}
+
 void pool_row(const CodesPoolRow& p) {
+  if (p.is_global) return pool_all(p);
+  if (!p.is_average && (p.taps - 1) * p.dilation < kPoolColumns) return max_row(p);
   p.is_average ? pool_row_of<true>(p) : pool_row_of<false>(p);
 }
 
 template <CodesBinary::Op kOp>
-void binary_of(const CodesBinary& f, const uint8_t* a, const uint8_t* b, uint8_t* y, int64_t count) {
+void binary_of(const CodesBinary& f, const uint8_t* a, const uint8_t* b, bool repeats, uint8_t* y, int64_t count) {
   const F32 lo = broadcast(f.lo), hi = broadcast(f.hi);
   const CodesDivisor y_scale(f.y_scale);
   const auto number = [](I32 codes, int32_t zero_point, float scale) __attribute__((always_inline)) {
@@ -86,30 +183,37 @@ void binary_of(const CodesBinary& f, const uint8_t* a, const uint8_t* b, uint8_t
     const F32 x = kOp == CodesBinary::Op::Add ? p + q : kOp == CodesBinary::Op::Sub ? p - q : p * q;
     return y_scale.round(x, lo, hi) + broadcast_i32(f.y_zero);
   };
+  const auto first = [&](I32 codes) __attribute__((always_inline)) {
+    return number(codes, f.a_zero, f.a_scale);
+  };
+  const auto second = [&](I32 codes) __attribute__((always_inline)) {
+    return number(codes, f.b_zero, f.b_scale);
+  };
+  const F32 same = repeats ? second(load_codes(b, f.b_is_signed)) : zero();
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    const F32 p = number(load_codes(a + i, f.a_is_signed), f.a_zero, f.a_scale);
-    const F32 q = number(load_codes(b + i, f.b_is_signed), f.b_zero, f.b_scale);
+    const F32 p = first(load_codes(a + i, f.a_is_signed));
+    const F32 q = repeats ? same : second(load_codes(b + i, f.b_is_signed));
     store_codes(y + i, codes_of(p, q), f.y_is_signed, kLanes);
   }
   if (i < count) {
     const auto load_last = [&](const uint8_t* x, bool is_signed) __attribute__((always_inline)) {
       return is_signed ? load_i8_n((const int8_t*)x + i, count - i) : load_u8_n(x + i, count - i);
     };
-    const F32 p = number(load_last(a, f.a_is_signed), f.a_zero, f.a_scale);
-    const F32 q = number(load_last(b, f.b_is_signed), f.b_zero, f.b_scale);
+    const F32 p = first(load_last(a, f.a_is_signed));
+    const F32 q = repeats ? same : second(load_last(b, f.b_is_signed));
     store_codes(y + i, codes_of(p, q), f.y_is_signed, count - i);
   }
 }
 
-void binary(const CodesBinary& f, const uint8_t* a, const uint8_t* b, uint8_t* y, int64_t count) {
+void binary(const CodesBinary& f, const uint8_t* a, const uint8_t* b, bool repeats, uint8_t* y, int64_t count) {
   switch (f.op) {
     case CodesBinary::Op::Add:
-      return binary_of<CodesBinary::Op::Add>(f, a, b, y, count);
+      return binary_of<CodesBinary::Op::Add>(f, a, b, repeats, y, count);
     case CodesBinary::Op::Sub:
-      return binary_of<CodesBinary::Op::Sub>(f, a, b, y, count);
+      return binary_of<CodesBinary::Op::Sub>(f, a, b, repeats, y, count);
     case CodesBinary::Op::Mul:
-      return binary_of<CodesBinary::Op::Mul>(f, a, b, y, count);
+      return binary_of<CodesBinary::Op::Mul>(f, a, b, repeats, y, count);
   }
 }
 
@@ -298,7 +402,7 @@ void look_up(const uint8_t* table, const uint8_t* x, uint8_t* y, int64_t count) 
   look_up_bytes(table, x, y, count);
 }
 
-constexpr CodesKernels kCodesKernels = {&pool_row, &quantize, &dequantize, &range, &binary, &look_up};
+constexpr CodesKernels kCodesKernels = {&pool_row, &quantize, &dequantize, &range, &binary, &look_up, &clear_lanes};
 
 }  // namespace
 

@@ -101,27 +101,29 @@ class CodesPoolStep final : public KernelStep {
     CodesPoolRow& r = c.row;
     r.is_plain = !y.layout.is_blocked();
     c.y = ConvStrides{y.strides[0], r.is_plain ? c.lanes : y.strides[1]};
+    const int axes = static_cast<int>(x.dims.size()) - 2;
     c.iw = x.dims.back();
     c.ow = y.dims.back();
-    r.padded_width = c.iw;
-    const int axes = static_cast<int>(x.dims.size()) - 2;
-    CodesPoolAxis* outer[] = {&c.rows, &c.planes};
-    for (int i = 0; i + 1 < axes; ++i) {
-      CodesPoolAxis& a = *outer[axes - 2 - i];
-      a.in = a.kernel = a.padded = x.dims[static_cast<size_t>(i) + 2];
-      a.out = y.dims[static_cast<size_t>(i) + 2];
-    }
     int64_t columns = c.iw;
-    if (!global_) {
+    if (global_) {
+      // All pixels are a row, whose codes int32 sums where there are no more than these.
+      constexpr int64_t kMaxSummed = 1 << 23;
+      for (int i = 0; i + 1 < axes; ++i) c.iw *= x.dims[static_cast<size_t>(i) + 2];
+      columns = c.iw;
+      r.is_global = columns <= kMaxSummed;
+    } else {
+      CodesPoolAxis* outer[] = {&c.rows, &c.planes};
       const auto last = static_cast<size_t>(axes - 1);
       columns = window_.kernel[last];
       r.stride = window_.strides[last];
       r.dilation = window_.dilations[last];
       r.pad = window_pad_begin(window_, axes - 1, columns, c.iw);
-      r.padded_width += window_pad_total(window_, axes - 1, columns, c.iw);
+      r.padded_width = c.iw + window_pad_total(window_, axes - 1, columns, c.iw);
       for (int i = 0; i + 1 < axes; ++i) {
         CodesPoolAxis& a = *outer[axes - 2 - i];
         const auto at = static_cast<size_t>(i);
+        a.in = a.padded = x.dims[at + 2];
+        a.out = y.dims[at + 2];
         a.kernel = window_.kernel[at];
         a.stride = window_.strides[at];
         a.dilation = window_.dilations[at];
@@ -222,18 +224,20 @@ class CodesPoolRoutine final : public RoutineOf<CodesPoolRoutine> {
 
  private:
   static StepLoad load_of(const CodesPoolProblem& p, const Target& target) {
-    constexpr double kTapCycles = 2, kPixelCycles = 10;
+    // Cycles of a vector: of a pixel that is summed, of a column whose largest code is found, of a result.
+    constexpr double kPixelCycles = 0.8, kTapCycles = 2, kMaxCycles = 0.25, kMeanCycles = 10, kCopyCycles = 2;
     const Dims x = p.x->shape().hint_dims(), y = p.y->shape().hint_dims();
-    const auto lanes = static_cast<double>(target.lanes());
-    double pixels = 1;
-    for (int64_t d : y) pixels *= static_cast<double>(d);
-    double taps = 1;
-    if (p.is_global()) {
-      for (size_t i = 2; i < x.size(); ++i) taps *= static_cast<double>(x[i]);
-    } else {
-      for (int64_t k : read_window(*p.pool, p.axes()).kernel) taps *= static_cast<double>(k);
-    }
-    return {StepFamily::CodesPool, pixels / lanes * (taps * kTapCycles + kPixelCycles), 1};
+    const auto vectors = [&](const Dims& dims) {
+      return static_cast<double>(element_count(dims)) / static_cast<double>(target.lanes());
+    };
+    if (p.is_global()) return {StepFamily::CodesPool, vectors(x) * kPixelCycles + vectors(y) * kMeanCycles, 1};
+    const Window window = read_window(*p.pool, p.axes());
+    double rows = 1;
+    for (size_t i = 0; i + 1 < window.kernel.size(); ++i) rows *= static_cast<double>(window.kernel[i]);
+    const auto taps = static_cast<double>(window.kernel.back()), columns = static_cast<double>(window.strides.back());
+    const double cycles =
+        p.is_average() ? rows * taps * kTapCycles + kMeanCycles : (rows + taps) * columns * kMaxCycles + kCopyCycles;
+    return {StepFamily::CodesPool, vectors(y) * cycles, 1};
   }
 };
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// Depthwise convolution of 8-bit codes in NCHW[lanes]c, block of channels by block. The rows that a task reads are
-// brought into a buffer with their padding: as bytes where the tier sums four products at once, else as float32
-// numbers, whose sums of products of so few taps are whole numbers and exact.
+// Depthwise convolution of 8-bit codes in NCHW[lanes]c, block of channels by block. The rows that a window reads are
+// kept in a buffer with their padding: where the tier sums four products at once as words of four neighbouring columns,
+// one for each channel, else as float32 numbers, whose sums of products of so few taps are whole numbers and exact.
 
 #include <stdint.h>
 
@@ -14,14 +14,16 @@ namespace neo {
 // More taps could leave the whole numbers that float32 holds: 255 * 255 each.
 constexpr int64_t kMaxDepthwiseTaps = 256;
 
-struct CodesDepthwiseRow {
-  const uint8_t* src = nullptr;  // of the first output pixel's window in the buffer
-  int64_t src_row = 0;           // bytes from row to row of the window
-  int64_t src_pixel = 0;         // bytes from output pixel to output pixel
-  int64_t kh = 1, kw = 1;
-  int64_t tap_row = 0, tap_column = 0;  // dilations, in bytes of the buffer
-  // By tap a float per channel; for bytes by row and four columns a word per channel.
+// Neighbouring output pixels of a block of channels.
+struct CodesDepthwiseRun {
+  const uint8_t* src = nullptr;
+  // Bytes from src to each pixel's first item; kDepthwiseBehind more than there are pixels.
+  const int64_t* pixel_at = nullptr;
+  const int64_t* tap_rows = nullptr;      // bytes from there to each row of the window
+  int64_t rows = 1, items = 1, item = 0;  // of the window: rows, words or numbers of a row, bytes from one to the next
+  // By row and item a vector.
   const void* weight = nullptr;
+  int32_t last_ones = 0;  // in the bytes of a row's last word that are columns of the window
   int64_t pixels = 0;
   const DotResult* result = nullptr;
   int64_t column = 0;
@@ -33,10 +35,13 @@ struct CodesDepthwiseRow {
 struct CodesDepthwiseKernels {
   int lanes;
   bool bytes;
-  int64_t pixel_bytes;  // of the buffer
-  void (*fill)(const DotFill&);
-  void (*row)(const CodesDepthwiseRow&);
+  // A row of the buffer; a word begins at each `step`-th column.
+  void (*fill)(const DotFill&, int64_t step);
+  void (*run)(const CodesDepthwiseRun&);
 };
+
+constexpr int64_t kDepthwiseItem = 4;    // bytes of a word or number of one channel
+constexpr int64_t kDepthwiseBehind = 8;  // pixels behind the last one that are summed, too
 
 // `shifts`: weights in words of bytes are less than they should be, by DotResult's shift.
 namespace scalar {

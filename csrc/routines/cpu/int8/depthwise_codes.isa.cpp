@@ -6,31 +6,52 @@
 namespace neo::NEO_ISA {
 namespace {
 
-constexpr int kRows = kVectorRegisters == 32 ? 8 : 6;
 constexpr int64_t kColumns = 4;  // in a word
+#ifdef NEO_ISA_SCALAR
+constexpr int kMaxPixels = 2;  // few machines run it: it is kept small
+#else
+constexpr int kMaxPixels = kVectorRegisters == 32 ? 8 : 6;
+#endif
+static_assert(kMaxPixels <= kDepthwiseBehind);
 
-// A row of codes of one block as float32 numbers from the zero point on, or as bytes that count from 0 on.
-template <bool kBytes>
-void fill_block(const DotFill& f) {
-  constexpr int64_t kPixel = kLanes * (kBytes ? 1 : 4);
-  const I32 zero_point = broadcast_i32(f.zero), shift = broadcast_i32(f.is_signed ? 128 : 0);
-  const auto put = [&](int64_t pixel, I32 codes) __attribute__((always_inline)) {
-    uint8_t* dst = f.dst + pixel * kPixel;
-    kBytes ? store_u8(dst, codes + shift) : store((float*)dst, to_f32(codes - zero_point));
-  };
-  for (int64_t p = 0; p < f.begin; ++p) put(p, zero_point);
-  if constexpr (kBytes) {
-    if (f.begin < f.end) copy_as_bytes(f.dst + f.begin * kPixel, f.src, (f.end - f.begin) * kPixel, f.is_signed);
-  } else {
-    const uint8_t* src = f.src;
-    for (int64_t p = f.begin; p < f.end; ++p, src += kLanes) put(p, load_codes(src, f.is_signed));
+// A row of codes of one block as float32 numbers from the zero point on.
+void fill_numbers(const DotFill& f, int64_t) {
+  const I32 zero_point = broadcast_i32(f.zero);
+  auto* dst = (float*)f.dst;
+  const uint8_t* src = f.src;
+  for (int64_t p = 0; p < f.columns; ++p, dst += kLanes) {
+    if (p < f.begin || p >= f.end) {
+      store(dst, zero());
+      continue;
+    }
+    store(dst, to_f32(load_codes(src, f.is_signed) - zero_point));
+    src += kLanes;
   }
-  for (int64_t p = f.end; p < f.columns; ++p) put(p, zero_point);
+}
+
+// The same as words of bytes that count from 0 on.
+void fill_words(const DotFill& f, int64_t step) {
+  uint8_t padding[kLanes];
+  for (uint8_t& code : padding) code = (uint8_t)f.zero;
+  const I32 flip = broadcast_i32(f.is_signed ? (int32_t)0x80808080 : 0);
+  const auto pixel = [&](int64_t p) __attribute__((always_inline)) {
+    return p >= f.begin && p < f.end ? f.src + (p - f.begin) * kLanes : padding;
+  };
+  auto* dst = (int32_t*)f.dst;
+  for (int64_t p = 0; p < f.columns; p += step, dst += kLanes) {
+    const I32 words = p >= f.begin && p + kColumns <= f.end
+                          ? load_columns(f.src + (p - f.begin) * kLanes)
+                          : load_columns(pixel(p), pixel(p + 1), pixel(p + 2), pixel(p + 3));
+    store_i32(dst, words ^ flip);
+  }
 }
 
 // Sums of R pixels. Where weights are less than they should be, the bytes are summed as well and count by the shift.
 template <bool kBytes, bool kShifts, int R>
-NEO_INLINE void sum_pixels(const CodesDepthwiseRow& d, const uint8_t* src, int32_t* sums) {
+NEO_INLINE void sum_pixels(const CodesDepthwiseRun& d, const int64_t* pixel_at, int32_t* sums) {
+  const uint8_t* src[R];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) src[r] = d.src + pixel_at[r];
   const I32 init = load_i32(d.result->init + d.column);
   if constexpr (kBytes) {
     I32 acc[R], bytes[R];
@@ -40,14 +61,13 @@ NEO_INLINE void sum_pixels(const CodesDepthwiseRow& d, const uint8_t* src, int32
       bytes[r] = broadcast_i32(0);
     }
     const auto* weight = (const int32_t*)d.weight;
-    for (int64_t i = 0; i < d.kh; ++i) {
-      for (int64_t j = 0; j < d.kw; j += kColumns, weight += kLanes) {
-        const uint8_t* at = src + i * d.tap_row + j * d.tap_column;
-        const int64_t missing = d.kw - j < kColumns ? kColumns - (d.kw - j) : 0;
-        const I32 w = load_i32(weight), ones = broadcast_i32((int32_t)(0x01010101u >> (8 * missing)));
+    for (int64_t i = 0; i < d.rows; ++i) {
+      int64_t at = d.tap_rows[i];
+      for (int64_t j = 1; j <= d.items; ++j, weight += kLanes, at += d.item) {
+        const I32 w = load_i32(weight), ones = broadcast_i32(j < d.items ? 0x01010101 : d.last_ones);
 #pragma GCC unroll 8
         for (int r = 0; r < R; ++r) {
-          const I32 x = load_columns(at + r * d.src_pixel);
+          const I32 x = load_i32((const int32_t*)(src[r] + at));
           dot_bytes(acc[r], x, w);
           if constexpr (kShifts) dot_bytes(bytes[r], x, ones);
         }
@@ -61,12 +81,12 @@ NEO_INLINE void sum_pixels(const CodesDepthwiseRow& d, const uint8_t* src, int32
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) acc[r] = zero();
     const auto* weight = (const float*)d.weight;
-    for (int64_t i = 0; i < d.kh; ++i) {
-      for (int64_t j = 0; j < d.kw; ++j, weight += kLanes) {
-        const uint8_t* at = src + i * d.tap_row + j * d.tap_column;
+    for (int64_t i = 0; i < d.rows; ++i) {
+      int64_t at = d.tap_rows[i];
+      for (int64_t j = 0; j < d.items; ++j, weight += kLanes, at += d.item) {
         const F32 w = load(weight);
 #pragma GCC unroll 8
-        for (int r = 0; r < R; ++r) accumulate(acc[r], load((const float*)(at + r * d.src_pixel)), w);
+        for (int r = 0; r < R; ++r) accumulate(acc[r], load((const float*)(src[r] + at)), w);
       }
     }
 #pragma GCC unroll 8
@@ -74,27 +94,33 @@ NEO_INLINE void sum_pixels(const CodesDepthwiseRow& d, const uint8_t* src, int32
   }
 }
 
+// One copy of the code that stores, of any number of pixels.
+[[gnu::noinline]] void store_pixels(const CodesDepthwiseRun& d, const int32_t* sums, int64_t pixel, int64_t count) {
+  const int64_t at = pixel * d.dst_pixel;
+  store_rows(sums, kLanes, nullptr, count, *d.result, d.column, kLanes, d.dst, at, d.dst_pixel,
+             d.residual ? d.residual + at : nullptr, d.dst_pixel);
+}
+
+// Pixels in whole groups: those behind the last one are summed, too, but not stored.
 template <bool kBytes, bool kShifts>
-void depthwise_row(const CodesDepthwiseRow& d) {
-  constexpr int kTogether = kShifts ? kRows / 2 : kRows;
+void depthwise_run(const CodesDepthwiseRun& d) {
+  constexpr int kFew = kMaxPixels / 2, kTogether = kShifts ? kFew : kMaxPixels;
   alignas(64) int32_t sums[kTogether * kLanes];
   for (int64_t p = 0; p < d.pixels; p += kTogether) {
     const int64_t count = d.pixels - p < kTogether ? d.pixels - p : kTogether;
-    const uint8_t* src = d.src + p * d.src_pixel;
-    if (count == kTogether) {
-      sum_pixels<kBytes, kShifts, kTogether>(d, src, sums);
+    const int64_t* from = d.pixel_at + p;
+    if (count > kFew) {
+      sum_pixels<kBytes, kShifts, kTogether>(d, from, sums);
     } else {
-      for (int64_t r = 0; r < count; ++r) sum_pixels<kBytes, kShifts, 1>(d, src + r * d.src_pixel, sums + r * kLanes);
+      sum_pixels<kBytes, kShifts, kFew>(d, from, sums);
     }
-    const int64_t at = p * d.dst_pixel;
-    store_rows(sums, kLanes, nullptr, count, *d.result, d.column, kLanes, d.dst, at, d.dst_pixel,
-               d.residual ? d.residual + at : nullptr, d.dst_pixel);
+    store_pixels(d, sums, p, count);
   }
 }
 
 template <bool kBytes, bool kShifts>
-constexpr CodesDepthwiseKernels kDepthwiseKernels = {kLanes, kBytes, kLanes*(kBytes ? 1 : 4), &fill_block<kBytes>,
-                                                     &depthwise_row<kBytes, kShifts>};
+constexpr CodesDepthwiseKernels kDepthwiseKernels = {kLanes, kBytes, kBytes ? &fill_words : &fill_numbers,
+                                                     &depthwise_run<kBytes, kShifts>};
 
 }  // namespace
 

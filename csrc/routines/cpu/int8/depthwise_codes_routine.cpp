@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "base/check.h"
 #include "base/int_math.h"
@@ -15,7 +16,6 @@
 namespace neo {
 namespace {
 
-constexpr int64_t kSlack = 256;  // behind the last pixel of a buffer: words are of four pixels
 constexpr int64_t kColumnsOfWord = 4;
 
 // As a schedule has them: what a word is of, and whether the weights in it are less than they should be.
@@ -38,28 +38,54 @@ struct CodesDepthwiseWords {
 
 struct CodesDepthwisePlan {
   ConvShape shape;
-  int64_t blocks = 0, weight_items = 0;  // of channels; floats or words of one block and lane
+  bool of_words = false;
+  int64_t blocks = 0, items = 0;  // of channels; words or numbers of a row of the window
   int64_t rows = 0, chunks = 0, tasks = 0;
-  int64_t buffer_rows = 0, buffer_columns = 0, buffer_bytes = 0;
+  // A task's output rows are taken in bands, in stripes of columns. The buffer has the rows that a band's windows read:
+  // narrow images have bands of several rows, whose pixels are one run; else it is a ring from row to row.
+  int64_t band = 1, columns = 0, stripes = 1;
+  int64_t step = 1;  // columns from item to item of the buffer
+  int64_t window_rows = 0, row_bytes = 0, pixels_bytes = 0, buffer_bytes = 0;
+
+  int64_t weight_items() const { return shape.kh * items; }
+  // Columns up to the last one that an item of these pixels begins at.
+  int64_t row_columns(int64_t pixels) const { return (pixels - 1) * shape.stride_w + (items - 1) * item_columns() + 1; }
+  int64_t item_columns() const { return of_words ? kColumnsOfWord : shape.dilation_w; }
+  int64_t band_rows(int64_t lines) const { return (lines - 1) * shape.stride_h + window_rows; }
 };
 
 CodesDepthwisePlan plan_codes_depthwise(const ConvShape& s, const CodesDepthwiseKernels& kernels) {
-  constexpr int64_t kBufferBytes = 64 << 10;
+  // The nearest cache has room for more than the former, and for little more than the latter.
+  constexpr int64_t kRingBytes = 24 << 10, kBandBytes = 32 << 10;
   CodesDepthwisePlan plan;
   plan.shape = s;
   plan.blocks = ceil_div(s.oc, static_cast<int64_t>(kernels.lanes));
-  plan.weight_items = s.kh * (kernels.bytes ? ceil_div(s.kw, kColumnsOfWord) : s.kw);
-  plan.buffer_columns = (s.ow - 1) * s.stride_w + (s.kw - 1) * s.dilation_w + 1;
-  const auto rows_of = [&](int64_t rows) { return (rows - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1; };
+  plan.of_words = kernels.bytes;
+  plan.items = kernels.bytes ? ceil_div(s.kw, kColumnsOfWord) : s.kw;
+  plan.step = kernels.bytes ? std::gcd(s.stride_w, kColumnsOfWord) : 1;
+  plan.window_rows = (s.kh - 1) * s.dilation_h + 1;
+  const auto row_bytes = [&](int64_t pixels) {
+    return ceil_div(plan.row_columns(pixels), plan.step) * kernels.lanes * kDepthwiseItem;
+  };
   const int64_t wanted = std::clamp<int64_t>(
       ceil_div(worthwhile_tasks(s.flops()), std::max<int64_t>(1, s.n * plan.blocks)), 1, std::max<int64_t>(1, s.oh));
   plan.rows = std::max<int64_t>(1, ceil_div(s.oh, wanted));
-  const int64_t row_bytes = plan.buffer_columns * kernels.pixel_bytes;
-  while (plan.rows > 1 && rows_of(plan.rows) * row_bytes > kBufferBytes) plan.rows = ceil_div(plan.rows, 2);
   plan.chunks = ceil_div(s.oh, plan.rows);
-  plan.buffer_rows = rows_of(plan.rows);
-  plan.buffer_bytes = plan.buffer_rows * row_bytes + kSlack;
   plan.tasks = s.ow == 0 ? 0 : s.n * plan.blocks * plan.chunks;
+  plan.columns = std::max<int64_t>(1, s.ow);
+  const bool is_narrow = s.ow < 2 * kDepthwiseBehind || (s.ow < 4 * kDepthwiseBehind && s.ow % kDepthwiseBehind != 0);
+  if (is_narrow) {
+    const int64_t rows = kBandBytes / row_bytes(plan.columns);
+    plan.band = std::clamp<int64_t>((rows - plan.window_rows) / s.stride_h + 1, 1, plan.rows);
+  } else {
+    const int64_t wanted_stripes = ceil_div(plan.window_rows * row_bytes(plan.columns), kRingBytes);
+    plan.columns = ceil_div(plan.columns, std::min(wanted_stripes, ceil_div(plan.columns, 2 * kDepthwiseBehind)));
+    plan.columns = std::min(round_up(plan.columns, kDepthwiseBehind), s.ow);
+    plan.stripes = ceil_div(s.ow, plan.columns);
+  }
+  plan.row_bytes = row_bytes(plan.columns);
+  plan.pixels_bytes = round_up((plan.band * plan.columns + kDepthwiseBehind) * 8, int64_t{64});
+  plan.buffer_bytes = plan.pixels_bytes + plan.band_rows(plan.band) * plan.row_bytes;
   return plan;
 }
 
@@ -81,7 +107,7 @@ struct CodesDepthwiseCall {
 class DepthwiseCodesStep final : public KernelStep {
  public:
   DepthwiseCodesStep(Int8Problem problem, const Candidate& candidate, CodesDepthwiseWords kind, const Target& target,
-                     PackedStore& packed)
+                     const OpRegistry& ops, PackedStore& packed)
       : problem_(std::move(problem)), threads_(target.threads), shifts_(kind.shifts), kernels_(kind.kernels(target)) {
     const Int8Product& p = problem_.product;
     x_ = argument_of(candidate, p.x);
@@ -97,10 +123,11 @@ class DepthwiseCodesStep final : public KernelStep {
           problem_.pack_columns(columns);
           pack_weights(plan, words + PackedColumns::kArrays * padded);
         });
+    if (!p.function.nodes.empty()) table_.emplace(p.function, target, ops, packed);
   }
 
   static int64_t packed_words(const CodesDepthwisePlan& plan, const CodesDepthwiseKernels& kernels) {
-    return plan.blocks * kernels.lanes * (PackedColumns::kArrays + plan.weight_items);
+    return plan.blocks * kernels.lanes * (PackedColumns::kArrays + plan.weight_items());
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
@@ -131,6 +158,7 @@ class DepthwiseCodesStep final : public KernelStep {
       zero = problem_.bind_grid(grid_, args, padded, kernels_.bytes, columns, result).zero;
     }
     run_tasks_with<uint8_t>(team, call.split, scratch, [&](int64_t begin, int64_t end, uint8_t* buffer) {
+      place_pixels(call.plan, reinterpret_cast<int64_t*>(buffer));
       for (int64_t task = begin; task < end; ++task) run_task(call, result, zero, args, task, buffer);
     });
   }
@@ -156,54 +184,92 @@ class DepthwiseCodesStep final : public KernelStep {
     }
   }
 
+  // Notes where the pixels of a band begin in its rows.
+  void place_pixels(const CodesDepthwisePlan& plan, int64_t* at) const {
+    const int64_t pixel = plan.shape.stride_w / plan.step * kernels_.lanes * kDepthwiseItem;
+    for (int64_t i = 0; i < plan.band; ++i) {
+      for (int64_t j = 0; j < plan.columns; ++j) *at++ = i * plan.shape.stride_h * plan.row_bytes + j * pixel;
+    }
+    std::fill_n(at, kDepthwiseBehind, at[-1]);
+  }
+
   void run_task(const CodesDepthwiseCall& call, const DotResult& result, int32_t zero, std::byte* const* args,
                 int64_t task, uint8_t* buffer) const {
     const CodesDepthwisePlan& plan = call.plan;
     const ConvShape& s = plan.shape;
+    const int64_t lanes = kernels_.lanes, item = lanes * kDepthwiseItem;
     const int64_t chunk = task % plan.chunks, block = task / plan.chunks % plan.blocks,
                   image = task / plan.chunks / plan.blocks;
-    const int64_t row = chunk * plan.rows, rows = std::min(plan.rows, s.oh - row);
-    const int64_t pixel_bytes = kernels_.pixel_bytes, row_bytes = plan.buffer_columns * pixel_bytes;
+    const int64_t row = chunk * plan.rows, end = std::min(row + plan.rows, s.oh);
     const auto* x = reinterpret_cast<const uint8_t*>(args[x_]) + image * call.x.batch + block * call.x.channel;
+    uint8_t* rows = buffer + plan.pixels_bytes;
+    int64_t tap_rows[kMaxDepthwiseTaps];
+    CodesDepthwiseRun d;
+    d.src = rows;
+    d.pixel_at = reinterpret_cast<const int64_t*>(buffer);
+    d.tap_rows = tap_rows;
+    d.rows = s.kh;
+    d.items = plan.items;
+    d.item = plan.item_columns() / plan.step * item;
+    d.weight = static_cast<const int32_t*>(call.weight) + block * plan.weight_items() * lanes;
+    d.last_ones = static_cast<int32_t>(0x01010101u >> (8 * (plan.items * kColumnsOfWord - s.kw) % 32));
+    d.result = &result;
+    d.column = block * lanes;
+    d.dst_pixel = lanes;
+    const int64_t result_item = result.is_float || result.is_whole ? 4 : 1;
+    const int64_t ring = plan.band > 1 ? plan.band_rows(plan.band) : plan.window_rows;
+    for (int64_t column = 0; column < s.ow; column += plan.columns) {
+      const int64_t columns = std::min(plan.columns, s.ow - column);
+      int64_t next = 0;             // the first row of the image that is not in the buffer yet, and its place there
+      int64_t slot = 0, first = 0;  // the latter: the place of the band's first row
+      for (int64_t line = row; line < end; line += plan.band) {
+        const int64_t lines = std::min(plan.band, end - line), top = line * s.stride_h;
+        if (line == row || plan.band > 1 || next < top) {
+          next = top;
+          slot = first = 0;
+        } else {
+          first = (first + s.stride_h) % ring;
+        }
+        for (; next < top + plan.band_rows(lines); ++next) {
+          fill_row(call, x, zero, next - s.pad_top, column, columns, rows + slot * plan.row_bytes);
+          slot = slot + 1 == ring ? 0 : slot + 1;
+        }
+        int64_t at = first;
+        for (int64_t i = 0; i < s.kh; ++i) {
+          tap_rows[i] = at * plan.row_bytes;
+          at += s.dilation_h;
+          if (at >= ring) at -= ring;
+        }
+        d.pixels = lines * columns;
+        const int64_t pixel = block * call.y.channel + (line * s.ow + column) * lanes;
+        d.dst = args[y_] + (image * call.y.batch + pixel) * result_item;
+        if (residual_ >= 0) {
+          d.residual = reinterpret_cast<const uint8_t*>(args[residual_]) + image * call.residual.batch +
+                       block * call.residual.channel + (line * s.ow + column) * lanes;
+        }
+        kernels_.run(d);
+        if (table_) table_->apply(static_cast<uint8_t*>(d.dst), d.pixels, lanes, s.oc - d.column);
+      }
+    }
+  }
+
+  // Row `ih` of the image, as the pixels from `column` on read it.
+  void fill_row(const CodesDepthwiseCall& call, const uint8_t* x, int32_t zero, int64_t ih, int64_t column,
+                int64_t pixels, uint8_t* to) const {
+    const CodesDepthwisePlan& plan = call.plan;
+    const ConvShape& s = plan.shape;
+    const int64_t left = column * s.stride_w - s.pad_left;
     DotFill f;
-    f.src_pixel = kernels_.lanes;
-    f.columns = plan.buffer_columns;
+    f.columns = plan.row_columns(pixels);
     f.zero = zero;
     f.is_signed = problem_.product.x_grid.is_signed();
-    const int64_t begin = std::clamp<int64_t>(s.pad_left, 0, f.columns);
-    const int64_t end = std::clamp<int64_t>(s.iw + s.pad_left, begin, f.columns);
-    const int64_t filled = (rows - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1;
-    for (int64_t i = 0; i < filled; ++i) {
-      const int64_t ih = row * s.stride_h - s.pad_top + i;
-      const bool inside = ih >= 0 && ih < s.ih;
-      f.begin = inside ? begin : f.columns;
-      f.end = inside ? end : f.columns;
-      f.src = x + (ih * s.iw + begin - s.pad_left) * kernels_.lanes;
-      f.dst = buffer + i * row_bytes;
-      kernels_.fill(f);
-    }
-    CodesDepthwiseRow d;
-    d.src_pixel = s.stride_w * pixel_bytes;
-    d.kh = s.kh;
-    d.kw = s.kw;
-    d.tap_row = s.dilation_h * row_bytes;
-    d.tap_column = s.dilation_w * pixel_bytes;
-    d.weight = static_cast<const int32_t*>(call.weight) + block * plan.weight_items * kernels_.lanes;
-    d.pixels = s.ow;
-    d.result = &result;
-    d.column = block * kernels_.lanes;
-    d.dst_pixel = kernels_.lanes;
-    const int64_t item = result.is_float || result.is_whole ? 4 : 1;
-    for (int64_t line = 0; line < rows; ++line) {
-      d.src = buffer + line * s.stride_h * row_bytes;
-      const int64_t at = block * call.y.channel + (row + line) * s.ow * kernels_.lanes;
-      d.dst = args[y_] + (image * call.y.batch + at) * item;
-      if (residual_ >= 0) {
-        d.residual = reinterpret_cast<const uint8_t*>(args[residual_]) + image * call.residual.batch +
-                     block * call.residual.channel + (row + line) * s.ow * kernels_.lanes;
-      }
-      kernels_.row(d);
-    }
+    const bool inside = ih >= 0 && ih < s.ih;
+    // A word's columns may lie behind the last one that a word begins at.
+    f.begin = inside ? std::max<int64_t>(-left, 0) : 0;
+    f.end = inside ? std::max(s.iw - left, f.begin) : 0;
+    f.src = x + (ih * s.iw + left + f.begin) * kernels_.lanes;
+    f.dst = to;
+    kernels_.fill(f, plan.step);
   }
 
   Int8Problem problem_;
@@ -213,6 +279,7 @@ class DepthwiseCodesStep final : public KernelStep {
   Int8Problem::RunTimeGrid grid_;
   int x_ = -1, residual_ = -1, y_ = 0;
   Tensor constants_;
+  std::optional<ResultTable> table_;
 };
 
 // Depthwise convolution of 8-bit codes, summed exactly (patterns/int8_product.h).
@@ -245,7 +312,7 @@ class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine> {
       c.schedule = kind.schedule();
       const CodesDepthwisePlan plan = plan_codes_depthwise(problem.hint(), kernels);
       c.cost.time_us = estimate_us(problem, plan, kernels, kind.shifts, target);
-      c.cost.packed_bytes = 4 * DepthwiseCodesStep::packed_words(plan, kernels);
+      c.cost.packed_bytes = 4 * DepthwiseCodesStep::packed_words(plan, kernels) + problem.table_bytes();
       all.push_back(std::move(c));
     }
     return all;
@@ -260,10 +327,10 @@ class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine> {
     return Space({codes, row_sums});
   }
 
-  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                                          PackedStore& packed) {
     return std::make_unique<DepthwiseCodesStep>(*Int8Problem::read(*candidate.workload, nullptr), candidate,
-                                                CodesDepthwiseWords::of(candidate.schedule), target, packed);
+                                                CodesDepthwiseWords::of(candidate.schedule), target, ops, packed);
   }
 
  private:
@@ -278,18 +345,21 @@ class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine> {
   static double estimate_us(const Int8Problem& problem, const CodesDepthwisePlan& plan,
                             const CodesDepthwiseKernels& kernels, bool shifts, const Target& target) {
     // Cycles of a vector, which is brought into the buffer, multiplied and stored.
-    constexpr double kCopyCycles = 1, kFillCycles = 4, kResultCycles = 9, kResidualCycles = 14, kWordCycles = 2,
+    constexpr double kWordFillCycles = 4, kFillCycles = 4, kResultCycles = 11, kResidualCycles = 7, kWordCycles = 1.1,
                      kShiftCycles = 1, kNumberCycles = 1.1;
     const ConvShape& s = plan.shape;
     const double vectors = static_cast<double>(s.n * plan.blocks * s.oh * s.ow);
-    const double filled = static_cast<double>(plan.tasks * plan.buffer_rows * plan.buffer_columns);
+    const int64_t bands = ceil_div(plan.rows, plan.band),
+                  filled_rows = plan.band > 1 ? bands * plan.band_rows(plan.band) : plan.band_rows(plan.rows);
+    const double filled = static_cast<double>(plan.tasks * plan.stripes * filled_rows *
+                                              ceil_div(plan.row_columns(plan.columns), plan.step));
     const double result = kResultCycles + (problem.product.residual || problem.product.addend ? kResidualCycles : 0);
     const double word = kWordCycles + (shifts ? kShiftCycles : 0);
-    const double items = static_cast<double>(plan.weight_items) * (kernels.bytes ? word : kNumberCycles);
+    const double items = static_cast<double>(plan.weight_items()) * (kernels.bytes ? word : kNumberCycles);
     UnfittedLoad load;
-    load.arithmetic_us = cycles_us(
-        core_cycles(target) * (filled * (kernels.bytes ? kCopyCycles : kFillCycles) + vectors * (items + result)),
-        target);
+    load.arithmetic_us = cycles_us(core_cycles(target) * (filled * (kernels.bytes ? kWordFillCycles : kFillCycles) +
+                                                          vectors * (items + result) + problem.table_cycles(target)),
+                                   target);
     load.bytes = problem.traffic_bytes();
     const TaskSplit split = TaskSplit::of(plan.tasks, codes_depthwise_work(s));
     load.tasks = split.serial ? 1 : static_cast<double>(split.tasks);

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/int_math.h"
+#include "routines/cpu/int8/int8_problem.h"
 #include "routines/cpu/tasks.h"
 
 namespace neo {
@@ -281,6 +282,19 @@ void run_dot(const DotPlan& plan, const DotKernels& kernels, const DotOperands& 
           }
           kernels.tiles[panel.vectors()][pixels.size()](tile);
         }
+      }
+      if (!args.table) continue;
+      const int64_t pixel = (plane * s.oh + row) * s.ow + column, valid = s.oc - tile.column;
+      uint8_t* dst = static_cast<uint8_t*>(args.dst) + image * args.dst_batch + vector * args.dst_vector;
+      dst += pixel * args.dst_pixel;
+      if (!is_dense) {
+        for (int64_t v = 0; v < panel.vectors(); ++v, dst += args.dst_vector)
+          args.table->apply(dst, rows * columns, plan.lanes, valid - v * plan.lanes);
+      } else if (plan.panels == 1) {
+        args.table->apply(dst, columns * s.oc);
+      } else {
+        const int64_t count = std::min(valid, panel.vectors() * plan.lanes);
+        for (int64_t i = 0; i < columns; ++i) args.table->apply(dst + i * args.dst_pixel, count);
       }
     }
   }

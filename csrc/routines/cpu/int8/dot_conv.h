@@ -57,6 +57,8 @@ struct DotPlan {
   int64_t weight_words() const { return channels() * taps() * words; }
 };
 
+class ResultTable;
+
 struct DotOperands {
   const uint8_t* src = nullptr;
   int64_t src_batch = 0, src_channel = 0;  // bytes; the latter of a channel, or of a block of them
@@ -69,6 +71,7 @@ struct DotOperands {
   void* dst = nullptr;
   int64_t dst_batch = 0, dst_vector = 0;  // elements
   int64_t dst_pixel = 0;                  // from pixel to pixel, in dst and residual
+  const ResultTable* table = nullptr;     // that the result's codes go through, or null
 };
 
 constexpr int64_t kMaxDotTaps = 256;

@@ -36,7 +36,7 @@ double dot_cycles(int64_t codes, const Target& target) {
 
 double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKernels& kernels, const Target& target) {
   // Cycles of a vector of results, and of a vector of codes that is brought into words.
-  constexpr double kResultCycles = 8, kResidualCycles = 14, kFillCycles = 2, kPlaneCycles = 0.5, kTileCycles = 30;
+  constexpr double kResultCycles = 8, kResidualCycles = 7, kFillCycles = 2, kPlaneCycles = 0.5, kTileCycles = 30;
   constexpr double kChain = 4, kLoads = 2;
   const DotShape& s = plan.shape;
   const double dot = dot_cycles(kernels.codes, target);
@@ -60,7 +60,8 @@ double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKer
                                                   : std::ceil(codes / static_cast<double>(plan.lanes)) * kFillCycles);
   }
   UnfittedLoad load;
-  load.arithmetic_us = cycles_us(tiles * per_word * words + beside * core_cycles(target), target);
+  load.arithmetic_us =
+      cycles_us(tiles * per_word * words + (beside + problem.table_cycles(target)) * core_cycles(target), target);
   load.bytes = problem.traffic_bytes();
   load.constant_bytes = 4 * static_cast<double>(packed_words(plan));
   const TaskSplit split = TaskSplit::of(plan.tasks, s.all_flops());
@@ -78,7 +79,7 @@ struct DotCall {
 class DotStep final : public KernelStep {
  public:
   DotStep(Int8Problem problem, const Candidate& candidate, Form form, int64_t codes, DotSchedule schedule,
-          const Target& target, PackedStore& packed)
+          const Target& target, const OpRegistry& ops, PackedStore& packed)
       : problem_(std::move(problem)),
         form_(form),
         schedule_(schedule),
@@ -104,6 +105,7 @@ class DotStep final : public KernelStep {
       };
       pack_dot_weight(plan, weight, words + PackedColumns::kArrays * plan.channels());
     });
+    if (!p.function.nodes.empty()) table_.emplace(p.function, target, ops, packed);
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
@@ -149,6 +151,7 @@ class DotStep final : public KernelStep {
     const auto codes = [&](int i) { return reinterpret_cast<const uint8_t*>(args[i]); };
     a.src = codes(x_);
     a.dst = args[y_];
+    if (table_) a.table = &*table_;
     if (residual_ >= 0) a.residual = codes(residual_);
     if (grid_.is_any()) {
       auto* columns = reinterpret_cast<int32_t*>(scratch + call.columns_at);
@@ -172,6 +175,7 @@ class DotStep final : public KernelStep {
   Int8Problem::RunTimeGrid grid_;
   int x_ = -1, residual_ = -1, y_ = 0;
   Tensor constants_;
+  std::optional<ResultTable> table_;
 };
 
 // Products of 8-bit codes, summed exactly in int32 (patterns/int8_product.h).
@@ -238,11 +242,11 @@ class DotRoutine final : public RoutineOf<DotRoutine<form>> {
     return candidate_of(workload, *Int8Problem::read(workload, nullptr), schedule, target);
   }
 
-  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                                          PackedStore& packed) {
     return std::make_unique<DotStep>(*Int8Problem::read(*candidate.workload, nullptr), candidate, form,
                                      value_of(candidate.schedule, "codes"), dot_schedule(candidate.schedule, target),
-                                     target, packed);
+                                     target, ops, packed);
   }
 
  private:
@@ -282,7 +286,7 @@ class DotRoutine final : public RoutineOf<DotRoutine<form>> {
     const DotKernels& kernels = dot_kernels_of(value_of(schedule, "codes"), target);
     const DotPlan plan = plan_dot(problem.hint(), dot_schedule(schedule, target), kernels, form, !p.x_grid.is_signed());
     c.cost.time_us = estimate_us(problem, plan, kernels, target);
-    c.cost.packed_bytes = 4 * packed_words(plan);
+    c.cost.packed_bytes = 4 * packed_words(plan) + problem.table_bytes();
     return c;
   }
 };

@@ -3,6 +3,7 @@
 // How kernels read codes, and how their sums become the result (DotResult).
 
 #include "routines/cpu/int8/dot_tile.h"
+#include "simd/bytes.h"
 #include "simd/vec.h"
 
 namespace neo::NEO_ISA {
@@ -82,22 +83,39 @@ NEO_INLINE void store_rows(const int32_t* sums, int64_t sums_step, const int32_t
     }
     return;
   }
-  const auto store_steps = [&](I32 steps) __attribute__((always_inline)) {
-    store_codes((uint8_t*)dst + at, (steps + zero_point) & mask, result.is_signed, count);
+  auto* to = (uint8_t*)dst + at;
+  const auto number_of = [&](int64_t r) __attribute__((always_inline)) {
+    const I32 sum = load_i32(sums + r * sums_step);
+    return to_f32(row_sums ? sum + broadcast_i32(row_sums[r]) * shift : sum) * scale + add;
+  };
+  const auto store_all = [&](const auto& steps_of) __attribute__((always_inline)) {
+    int64_t r = 0;
+    if constexpr (kStoresFour) {
+      const bool has_padding = !all(eq(mask, broadcast_i32(-1)));
+      const auto kept = [&](I32 steps) __attribute__((always_inline)) {
+        return has_padding ? (steps + zero_point) & mask : steps;
+      };
+      const int32_t plus = has_padding ? 0 : result.zero;
+      for (; is_whole && r + 2 <= rows; r += 4) {
+        const int64_t n = rows - r;
+        const I32 a = kept(steps_of(r)), b = kept(steps_of(r + 1));
+        const I32 c = n > 2 ? kept(steps_of(r + 2)) : a, d = n > 3 ? kept(steps_of(r + 3)) : a;
+        store_four(to + r * row, row, n, a, b, c, d, plus, result.is_signed);
+      }
+    }
+    for (; r < rows; ++r) store_codes(to + r * row, (steps_of(r) + zero_point) & mask, result.is_signed, count);
   };
   if (!residual && !result.addend) {
-    for (int64_t r = 0; r < rows; ++r, sums += sums_step, at += row)
-      store_steps(round_to_i32(min(hi, max(lo, to_f32(sum_of(r)) * scale + add))));
+    store_all([&](int64_t r) __attribute__((always_inline)) { return round_to_i32(min(hi, max(lo, number_of(r)))); });
     return;
   }
   const F32 addend = result.addend ? load(result.addend + column) : zero();
   const F32 y_scale = broadcast(result.y_scale);
-  for (int64_t r = 0; r < rows; ++r, sums += sums_step, at += row) {
-    const F32 x = to_f32(sum_of(r)) * scale + add;
-    const F32 steps = add_residual(x, result, residual, addend, count) / y_scale;
-    store_steps(round_to_i32(min(hi, max(lo, steps))));
-    if (residual) residual += residual_row;
-  }
+  store_all([&](int64_t r) __attribute__((always_inline)) {
+    const uint8_t* added = residual ? residual + r * residual_row : nullptr;
+    const F32 steps = add_residual(number_of(r), result, added, addend, count) / y_scale;
+    return round_to_i32(min(hi, max(lo, steps)));
+  });
 }
 
 }  // namespace neo::NEO_ISA

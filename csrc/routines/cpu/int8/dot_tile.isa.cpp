@@ -181,6 +181,8 @@ void fill_planes(const DotFill& f) {
         store_u8(dst, bits);
       } else if (f.dst_pixel == 2) {
         store_u16((uint16_t*)dst, bits);
+      } else if (kBytes && kHasDotBytes && f.dst_pixel == 3) {
+        store_triples(dst, bits);
       } else if (f.dst_pixel == 4) {
         store_i32((int32_t*)dst, bits);
       } else {
@@ -288,7 +290,7 @@ void pack_panel(const DotPack& p) {
       const int64_t count = left < 0 ? 0 : (left < kLanes ? left : kLanes);
       I32 bits;
       if (kBytes && rows == kCodes && count == kLanes) {
-        bits = load_columns(at, p.step);
+        bits = load_columns(at, at + p.step, at + 2 * p.step, at + 3 * p.step);
       } else {
         bits = words_of_rows<kBytes>(p, at, rows, count);
       }

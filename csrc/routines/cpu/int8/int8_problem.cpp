@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "routines/cpu/tier.h"
 #include "routines/patterns/epilogue.h"
 
 namespace neo {
@@ -50,6 +51,17 @@ std::vector<int64_t> Int8Weights::sums() const {
   for (int64_t i = 0; i < outer; ++i)
     for (int64_t j = 0; j < inner; ++j) sums[static_cast<size_t>(by_rows_ ? i : j)] += by_rows_ ? at(i, j) : at(j, i);
   return sums;
+}
+
+ResultTable::ResultTable(const CodeFunction& function, const Target& target, const OpRegistry& ops, PackedStore& packed)
+    : kernels_(NEO_PICK_TIER(target.isa, codes_kernels)()) {
+  table_ = packed.floats(kCodeTable / 4, {},
+                         [&](float* to) { fill_code_table(function, ops, reinterpret_cast<uint8_t*>(to)); });
+}
+
+void ResultTable::apply(uint8_t* y, int64_t pixels, int64_t lanes, int64_t valid) const {
+  apply(y, pixels * lanes);
+  if (valid < lanes) kernels_.clear_lanes(y, pixels, valid);
 }
 
 std::optional<Int8Problem> Int8Problem::read(const Workload& workload, std::string* why) {
@@ -265,6 +277,13 @@ void Int8Problem::pack_columns(const PackedColumns& columns) const {
     scale[c] = is_known ? unit / step() : unit;
     mask[c] = -1;
   }
+}
+
+double Int8Problem::table_cycles(const Target& target) const {
+  constexpr double kLookUpCycles = 2;  // of a vector
+  if (table_bytes() == 0) return 0;
+  return kLookUpCycles * static_cast<double>(element_count(product.y->shape().hint_dims())) /
+         static_cast<double>(target.lanes());
 }
 
 std::vector<bool> may_be_bytes(const Int8Problem& problem) {

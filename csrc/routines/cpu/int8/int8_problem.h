@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "routines/cpu/int8/codes_kernels.h"
 #include "routines/cpu/int8/dot_conv.h"
 #include "routines/patterns/int8_product.h"
 
@@ -66,6 +67,9 @@ struct Int8Problem {
   Candidate candidate(const Workload& workload, bool blocks_x, bool blocks_y, const Target& target) const;
   void pack_columns(const PackedColumns& columns) const;
   DotResult result(const int32_t* columns, int64_t padded) const;
+  // Bytes of the table of the function behind the product; 0 where there is none.
+  int64_t table_bytes() const { return product.function.nodes.empty() ? 0 : kCodeTable; }
+  double table_cycles(const Target& target) const;  // of a core, at the hint
 
   // Scale or zero point of x are known only when the step runs: in its arguments of these numbers, where not negative.
   struct RunTimeGrid {
@@ -80,6 +84,22 @@ struct Int8Problem {
 
  private:
   float step() const;
+};
+
+// The function behind a product, applied to codes where they were stored.
+class ResultTable {
+ public:
+  ResultTable(const CodeFunction& function, const Target& target, const OpRegistry& ops, PackedStore& packed);
+  // Elements that lie side by side.
+  void apply(uint8_t* y, int64_t count) const {
+    kernels_.look_up(reinterpret_cast<const uint8_t*>(table_.as<float>()), y, y, count);
+  }
+  // Pixels of a vector, of which `valid` lanes exist and the others are zero.
+  void apply(uint8_t* y, int64_t pixels, int64_t lanes, int64_t valid) const;
+
+ private:
+  Tensor table_;
+  const CodesKernels& kernels_;
 };
 
 // Whether the weights less their zero points are bytes: yes or no, or either for those of a saved
