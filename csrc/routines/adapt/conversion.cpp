@@ -61,9 +61,10 @@ StepLoad adapt_load(const Type& type, const Schema& from, const Schema& to) {
                                                   : dims[static_cast<size_t>(i)]);
   load.runs = planes;
   load.cycles = elements / static_cast<double>(block.size);
-  // Bytes of a block that channels do not fill are moved one by one.
+  // Bytes of a block that channels do not fill are moved one by one, but for the widest vectors.
+  constexpr int64_t kWidestBlock = 16;
   const int64_t odd = dims[static_cast<size_t>(block.axis)] % block.size;
-  if (item_bytes(type.dtype) == 1 && odd > 0)
+  if (item_bytes(type.dtype) == 1 && odd > 0 && block.size < kWidestBlock)
     load.cycles += elements / planes * static_cast<double>(odd) / static_cast<double>(block.size);
   return load;
 }

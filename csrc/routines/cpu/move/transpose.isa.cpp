@@ -1,5 +1,6 @@
 #include "routines/cpu/move/transpose.h"
 
+#include "simd/dot.h"
 #include "simd/vec.h"
 
 namespace neo::NEO_ISA {
@@ -48,6 +49,32 @@ NEO_INLINE void store_parts(T* p, int64_t row, F32 x, int64_t n) {
   }
 }
 
+// Blocks of channels to pixels that lie side by side, kLanes words of columns by up to kLanes rows.
+NEO_INLINE bool stores_pixels(const BytePlane& p, int64_t row, int64_t words) {
+  return kHasDotBytes && words == kLanes && p.dst_row == kLanes && row == 0 && p.padded_rows == kLanes;
+}
+// The reverse, sixteen pixels at a time from `row` on; returns the first row that is left.
+NEO_INLINE int64_t split_pixels([[maybe_unused]] const BytePlane& p) {
+  int64_t row = 0;
+#if defined(NEO_ISA_AVX512)
+  if (p.src_row != kLanes || p.columns > kLanes || p.padded_rows != p.rows) return 0;
+  const uint8_t* src = p.src;
+  for (; row + kLanes <= p.rows; row += kLanes, src += kLanes * kLanes) {
+    __m512i x[4];
+    for (int i = 0; i < 4; ++i) x[i] = load_columns(src + 4 * i * kLanes).v;
+    const __m512i a = _mm512_unpacklo_epi32(x[0], x[1]), b = _mm512_unpackhi_epi32(x[0], x[1]);
+    const __m512i c = _mm512_unpacklo_epi32(x[2], x[3]), d = _mm512_unpackhi_epi32(x[2], x[3]);
+    // Part l of vector k has channel 4 l + k.
+    const __m512i y[] = {_mm512_unpacklo_epi64(a, c), _mm512_unpackhi_epi64(a, c), _mm512_unpacklo_epi64(b, d),
+                         _mm512_unpackhi_epi64(b, d)};
+    alignas(64) uint8_t pixels[4][64];
+    for (int k = 0; k < 4; ++k) _mm512_store_si512(pixels[k], y[k]);
+    for (int64_t j = 0; j < p.columns; ++j)
+      __builtin_memcpy(p.dst + j * p.dst_row + row, pixels[j % 4] + j / 4 * kLanes, kLanes);
+  }
+#endif
+  return row;
+}
 // A block of up to kLanes words of columns and up to kLanes rows; missing rows read as zero.
 template <class T>
 NEO_INLINE void transpose_block(const ElementPlane<T>& p, int64_t row, int64_t column, int64_t words) {
@@ -57,6 +84,14 @@ NEO_INLINE void transpose_block(const ElementPlane<T>& p, int64_t row, int64_t c
   const int64_t step = kInWord<T> * p.dst_row;
   const int64_t rows = p.rows - row < kLanes ? p.rows - row : kLanes;
   const int64_t stored = p.padded_rows - row < kLanes ? p.padded_rows - row : kLanes;
+  if constexpr (sizeof(T) == 1) {
+    if (stores_pixels(p, row, words)) {
+      for (int i = 0; i < kLanes; ++i) x[i] = i < rows ? load_words(src + i * p.src_row, kLanes) : zero();
+      transpose(x);
+      for (int i = 0; i < kLanes; ++i) store_columns((uint8_t*)dst + i * step, bits_as_i32(x[i]));
+      return;
+    }
+  }
   if (rows == kLanes && words == kLanes) {
     for (int i = 0; i < kLanes; ++i) x[i] = load_words(src + i * p.src_row, kLanes);
     transpose(x);
@@ -141,7 +176,15 @@ void transpose_words(const WordPlane& p) {
 }
 
 void transpose_bytes(const BytePlane& p) {
-  transpose_blocks(p);
+  if constexpr (!kHasDotBytes) return transpose_blocks(p);
+  const int64_t row = split_pixels(p);
+  if (row == p.rows && row > 0) return;
+  BytePlane rest = p;
+  rest.src += row * p.src_row;
+  rest.dst += row;
+  rest.rows -= row;
+  rest.padded_rows -= row;
+  transpose_blocks(rest);
 }
 
 }  // namespace neo::NEO_ISA
