@@ -44,7 +44,7 @@ class Step {
  public:
   enum class Kind : uint8_t {
     Kernel,  // no allocation, no lock, no exception, any team; sizes known when its region binds
-    Host,    // may allocate its outputs, may throw; runs on one thread
+    Host,    // may allocate its outputs, may throw; the caller's thread runs it
     Device,  // launches of kernels on a device, as data (exec/device_step.h)
     Copy,    // the bytes of its input into its output, which lies on another device
   };

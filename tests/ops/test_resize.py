@@ -79,6 +79,18 @@ def test_an_empty_axis_cannot_grow():
         run("Resize", np.zeros((0,), np.float32), None, None, np.array([3]))
 
 
+@pytest.mark.parametrize("op", ["Resize", "CenterCropPad"])
+def test_axes_are_distinct(op):
+    operands = [None, None, np.array([3, 3])] if op == "Resize" else [np.array([3, 3])]
+    with pytest.raises(ModelError, match="axes must be distinct. Got 1 twice"):
+        run(op, np.zeros((2, 5), np.float32), *operands, axes=[1, -1])
+
+
+def test_blocks_of_an_image_are_positive():
+    with pytest.raises(ShapeError, match="blocks, strides and dilations must be 1 to 2147483647. Got 0"):
+        run("Col2Im", np.zeros((1, 4, 9), np.float32), np.array([4, 4]), np.array([2, 2]), strides=[1, 0])
+
+
 def test_grid_sample_survives_strange_coordinates():
     x = np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2)
     grid = np.array([np.inf, -np.inf, np.nan, 1e30], np.float32).reshape(1, 2, 1, 2)
