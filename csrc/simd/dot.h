@@ -5,7 +5,7 @@
 //
 //   dot_pairs(c, a, b)     c + a0 * b0 + a1 * b1, where each lane of a and b holds two int16
 //
-// What tiers have where kHasDotBytes is true:
+// Tiers with kHasDotBytes also have:
 //
 //   dot_bytes(c, a, b)     c + the sum of four a * b, where each lane of a holds four uint8 and each of b four int8; on
 //                          processors with kIsaAvx512Vnni alone

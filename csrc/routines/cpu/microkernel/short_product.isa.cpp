@@ -58,8 +58,13 @@ void short_product(const ShortProduct& p) {
 }
 
 void multiply_column(const float* a, int64_t a_row, const float* b, int64_t count, int64_t rows, float* c) {
+  constexpr int64_t kFewRows = kLanes / 4;
   for (int64_t row = 0; row < rows; row += kLanes) {
     const int64_t left = rows - row < kLanes ? rows - row : kLanes;
+    if (left <= kFewRows) {
+      for (int64_t r = row; r < rows; ++r) c[r] = reduce_add(multiply_dense(a + r * a_row, b, count));
+      return;
+    }
     F32 sums[kLanes];
     for (int64_t r = 0; r < kLanes; ++r) sums[r] = r < left ? multiply_dense(a + (row + r) * a_row, b, count) : zero();
     store_n(c + row, merge_across(sums, [](F32 x, F32 y) NEO_LAMBDA { return x + y; }), left);
