@@ -195,7 +195,7 @@ class ResizeRoutine : public Routine {
       c.inputs[static_cast<size_t>(workload.input_index(input))]->layout = layout;
       if (form_ == ResizeForm::Blocked) c.outputs.front().layout = layout;
     }
-    price(c, workload, load_of(*workload.nodes.front(), c, target), target);
+    price(c, workload, load_of(*workload.nodes.front(), target), target);
     return {std::move(c)};
   }
 
@@ -215,7 +215,7 @@ class ResizeRoutine : public Routine {
  private:
   // Vectors of the rows that are mixed and of those that are written, each as often as it has taps; elements are
   // gathered where the layout is plain.
-  StepLoad load_of(const Node& node, const Candidate& c, const Target& target) const {
+  StepLoad load_of(const Node& node, const Target& target) const {
     const Shape& x = node.inputs.front()->shape();
     const Dims from = x.hint_dims(), to = node.outputs.front()->shape().hint_dims();
     const int rank = x.rank(), first = ResizeStep::first_axis(rank, form_);
