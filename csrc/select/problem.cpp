@@ -67,6 +67,7 @@ double* WorkLimits::find(std::string_view name) {
       {"enough", &enough},
       {"table", &table},
       {"quick_table", &quick_table},
+      {"quick_gap", &quick_gap},
       {"tables", &tables},
       {"first_width", &first_width},
       {"last_width", &last_width},

@@ -64,9 +64,10 @@ struct WorkLimits {
   double enough = 1 << 16;              // cells of all tables up to which no other order is tried
   double table = 1 << 16;               // cells of a table of a search's bounds, beyond which its bucket is split
   double quick_table = 1 << 13;         // the same in the search that comes first
+  double quick_gap = 0.1;               // share of its choice by which that may lie above the bound
   double tables = 1 << 25;              // cells of all of these tables, as far as splitting achieves it
   double first_width = 1 << 6;          // partial choices that a level of the first search keeps
-  double last_width = 1 << 15;          // of the last search
+  double last_width = 1 << 13;          // of the last search
   double last_width_limited = 1 << 13;  // of the last search within limits
   double last_width_timed = 1 << 19;    // of the last search that a time budget ends
 

@@ -181,6 +181,8 @@ Outcome search_core(const Core& core, const std::function<bool(const std::vector
   quick.table = std::min(limits.table, limits.quick_table);
   Outcome first = CoreSearch(core, accept, quick, deadline, proof).run();
   if (first.complete || quick.table == limits.table || is_over(deadline)) return first;
+  const bool asks_more = proof != nullptr || !core.usage.empty() || deadline != Deadline::max();
+  if (!asks_more && first.found && first.value - first.bound <= limits.quick_gap * std::abs(first.value)) return first;
   if (proof != nullptr) *proof = {};
   Outcome second = CoreSearch(core, accept, limits, deadline, proof).run();
   if (first.found && !(second.value <= first.value)) {
