@@ -141,6 +141,7 @@ def test_steps_of_devices_are_measured_searched_and_kept(model, tmp_path):
     assert again.tuning.chosen == module.tuning.chosen
 
 
+@pytest.mark.slow
 def test_spaces_of_devices_are_searched(model, tmp_path):
     database = tmp_path / "times.db"
     settings = {"target": "opencl", "threads": 1, "routines": {"*": "gpu*"}}

@@ -150,6 +150,7 @@ def test_search_finds_opens_and_centres(open_page, thousand_profile):
     assert page.locator("#found").inner_text() == "nothing found"
 
 
+@pytest.mark.slow
 def test_a_thousand_nodes_are_drawn_within_seconds(open_page, thousand_profile):
     start = time.perf_counter()
     page = open_page(thousand_profile[1])

@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 
+
+@pytest.mark.slow
 def test_eight_seconds_hold() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.soak", "--seconds", "8"],

@@ -99,6 +99,7 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_names_the_tests_that_fail_hang_or_end_the_process(checkout):
     (checkout / "test_it.py").write_text(SUITE)
     assert plant_faults.failing_tests(checkout, ["test_it.py"]) == [

@@ -82,6 +82,7 @@ def suite(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_run_is_sampled_by_its_record_and_repeated_by_its_seed(suite, monkeypatch):
     record = suite / "seconds.json"
     assert "31 passed" in run(suite, "--all", "--record-seconds", str(record))
