@@ -44,7 +44,7 @@ class Step {
  public:
   enum class Kind : uint8_t {
     Kernel,  // no allocation, no lock, no exception, any team; sizes known when its region binds
-    Host,    // may allocate its outputs, may throw; the caller's thread runs it
+    Host,    // may allocate its outputs, may throw; the caller's thread runs it, alone or with its team
     Device,  // launches of kernels on a device, as data (exec/device_step.h)
     Copy,    // the bytes of its input into its output, which lies on another device
   };
@@ -70,7 +70,7 @@ class HostStep : public Step {
  public:
   Kind kind() const final { return Kind::Host; }
   // Outputs arrive empty, or as tensors over planned memory whose dims are known and must be met.
-  virtual void run(std::span<const HostValue> inputs, std::span<HostValue> outputs) const = 0;
+  virtual void run(std::span<const HostValue> inputs, std::span<HostValue> outputs, Team& team) const = 0;
 };
 
 class DeviceCopyStep final : public Step {

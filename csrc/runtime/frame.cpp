@@ -6,7 +6,6 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "exec/dependencies.h"
-#include "exec/team_host_step.h"
 
 namespace neo {
 namespace {
@@ -422,12 +421,8 @@ void Frame::run_step(const StepItem& call, size_t item) {
       outputs[i] = read(call.outputs[i]);
     }
   }
-  if (const auto* shared = dynamic_cast<const TeamHostStep*>(call.step.get())) {
-    shared->run_with(inputs, outputs, *run_.teams.front());
-    if (run_.budget->quota().seconds) run_.budget->checkpoint();  // a late team leaves tasks out
-  } else {
-    static_cast<const HostStep&>(*call.step).run(inputs, outputs);
-  }
+  static_cast<const HostStep&>(*call.step).run(inputs, outputs, *run_.teams.front());
+  if (run_.budget->quota().seconds) run_.budget->checkpoint();  // a late team leaves tasks out
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (call.outputs[i] >= 0 && block_.slots[static_cast<size_t>(call.outputs[i])].storage == Slot::Storage::Dynamic) {
       store_owned(call.outputs[i], std::move(outputs[i]));

@@ -283,7 +283,7 @@ class TimedCandidate {
     if (step_->kind() == Step::Kind::Host) {
       std::vector<HostValue> outputs = host_outputs_;
       const int64_t start = steady_now_ns();
-      static_cast<const HostStep&>(*step_).run(host_inputs_, outputs);
+      static_cast<const HostStep&>(*step_).run(host_inputs_, outputs, team);
       return steady_now_ns() - start;
     }
     const int64_t start = steady_now_ns();

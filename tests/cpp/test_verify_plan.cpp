@@ -17,7 +17,7 @@ class IdleKernel final : public KernelStep {
 
 class IdleHostStep final : public HostStep {
  public:
-  void run(std::span<const HostValue>, std::span<HostValue>) const override {}
+  void run(std::span<const HostValue>, std::span<HostValue>, Team&) const override {}
 };
 
 enum SlotNumber { kX, kA, kB, kC, kKept, kOwned, kLater, kY };

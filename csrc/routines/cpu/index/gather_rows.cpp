@@ -32,7 +32,7 @@ class GatherRowsStep final : public GatherStep {
     return node_.int_attr("axis", 0);
   }
 
-  void run(std::span<const HostValue> inputs, std::span<HostValue> outputs) const override {
+  void run(std::span<const HostValue> inputs, std::span<HostValue> outputs, Team&) const override {
     ReferenceContext ctx(node_, inputs, outputs);
     const Tensor &x = ctx.input(data_), &indices = ctx.input(indices_);
     Dims dims;

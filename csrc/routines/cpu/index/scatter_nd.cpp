@@ -170,7 +170,7 @@ class ScatterHostStep final : public HostStep {
     copy_outline(node, node_);
   }
 
-  void run(std::span<const HostValue> inputs, std::span<HostValue> outputs) const override {
+  void run(std::span<const HostValue> inputs, std::span<HostValue> outputs, Team&) const override {
     ReferenceContext ctx(node_, inputs, outputs);
     const Tensor& x = ctx.input(data_);
     const Tensor& indices = ctx.input(indices_);

@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/int_math.h"
 #include "routines/cost/step_cost.h"
+#include "routines/cpu/int8/code_table.h"
 #include "routines/cpu/int8/codes_elements.h"
 #include "routines/cpu/int8/codes_kernels.h"
 #include "routines/cpu/int8/int8_problem.h"
@@ -112,18 +113,16 @@ struct CodesEltwise {
 
 class CodesEltwiseStep final : public KernelStep {
  public:
-  CodesEltwiseStep(const CodesEltwise& e, const Candidate& candidate, const OpRegistry& ops,
-                   const CodesKernels& kernels, PackedStore& packed)
-      : binary_(e.binary), repeats_(e.repeats), kernels_(kernels) {
+  CodesEltwiseStep(const CodesEltwise& e, const Candidate& candidate, const OpRegistry& ops, const Target& target,
+                   PackedStore& packed)
+      : binary_(e.binary), repeats_(e.repeats), kernels_(NEO_PICK_TIER(target.isa, codes_kernels)()) {
     x_ = argument_of(candidate, e.x);
     for (const auto& schema : candidate.inputs) y_ += schema.has_value();
     if (e.other) {
       other_ = argument_of(candidate, e.other);
       return;
     }
-    table_ = packed.floats(kCodeTable / 4, {}, [&](float* to) {
-      fill_code_table({candidate.workload->nodes, e.x}, ops, reinterpret_cast<uint8_t*>(to));
-    });
+    table_.emplace(CodeFunction{candidate.workload->nodes, e.x}, target, ops, packed);
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
@@ -149,7 +148,7 @@ class CodesEltwiseStep final : public KernelStep {
       kernels_.binary(binary_, x, codes(other_), false, y, count);
       return;
     }
-    kernels_.look_up(reinterpret_cast<const uint8_t*>(table_.as<float>()), x, y, count);
+    table_->apply(x, y, count);
   }
 
   // Pixels of one channel or of a block of them.
@@ -193,7 +192,7 @@ class CodesEltwiseStep final : public KernelStep {
   bool repeats_;
   const CodesKernels& kernels_;
   int x_ = -1, other_ = -1, y_ = 0;
-  Tensor table_;
+  std::optional<CodeTable> table_;
 };
 
 // Elementwise functions between codes: as the linear operators and the function compute them, code by code.
@@ -245,8 +244,8 @@ class CodesEltwiseRoutine final : public RoutineOf<CodesEltwiseRoutine> {
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                                          PackedStore& packed) {
-    return std::make_unique<CodesEltwiseStep>(*CodesEltwise::read(*candidate.workload, nullptr), candidate, ops,
-                                              NEO_PICK_TIER(target.isa, codes_kernels)(), packed);
+    return std::make_unique<CodesEltwiseStep>(*CodesEltwise::read(*candidate.workload, nullptr), candidate, ops, target,
+                                              packed);
   }
 
  private:

@@ -6,6 +6,7 @@
 #include "base/int_math.h"
 #include "routines/cost/step_cost.h"
 #include "routines/cpu/conv/conv_routine.h"
+#include "routines/cpu/int8/code_table.h"
 #include "routines/cpu/int8/depthwise_codes.h"
 #include "routines/cpu/int8/int8_problem.h"
 #include "routines/cpu/tasks.h"
@@ -279,7 +280,7 @@ class DepthwiseCodesStep final : public KernelStep {
   Int8Problem::RunTimeGrid grid_;
   int x_ = -1, residual_ = -1, y_ = 0;
   Tensor constants_;
-  std::optional<ResultTable> table_;
+  std::optional<CodeTable> table_;
 };
 
 // Depthwise convolution of 8-bit codes, summed exactly (patterns/int8_product.h).

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/int_math.h"
-#include "routines/cpu/int8/int8_problem.h"
+#include "routines/cpu/int8/code_table.h"
 #include "routines/cpu/tasks.h"
 
 namespace neo {
@@ -291,10 +291,10 @@ void run_dot(const DotPlan& plan, const DotKernels& kernels, const DotOperands& 
         for (int64_t v = 0; v < panel.vectors(); ++v, dst += args.dst_vector)
           args.table->apply(dst, rows * columns, plan.lanes, valid - v * plan.lanes);
       } else if (plan.panels == 1) {
-        args.table->apply(dst, columns * s.oc);
+        args.table->apply(dst, dst, columns * s.oc);
       } else {
         const int64_t count = std::min(valid, panel.vectors() * plan.lanes);
-        for (int64_t i = 0; i < columns; ++i) args.table->apply(dst + i * args.dst_pixel, count);
+        for (int64_t i = 0; i < columns; ++i, dst += args.dst_pixel) args.table->apply(dst, dst, count);
       }
     }
   }

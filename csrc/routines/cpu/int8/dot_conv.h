@@ -57,7 +57,7 @@ struct DotPlan {
   int64_t weight_words() const { return channels() * taps() * words; }
 };
 
-class ResultTable;
+class CodeTable;
 
 struct DotOperands {
   const uint8_t* src = nullptr;
@@ -71,7 +71,7 @@ struct DotOperands {
   void* dst = nullptr;
   int64_t dst_batch = 0, dst_vector = 0;  // elements
   int64_t dst_pixel = 0;                  // from pixel to pixel, in dst and residual
-  const ResultTable* table = nullptr;     // that the result's codes go through, or null
+  const CodeTable* table = nullptr;       // that the result's codes go through, or null
 };
 
 constexpr int64_t kMaxDotTaps = 256;

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "routines/cpu/tier.h"
 #include "routines/patterns/epilogue.h"
 
 namespace neo {
@@ -51,17 +50,6 @@ std::vector<int64_t> Int8Weights::sums() const {
   for (int64_t i = 0; i < outer; ++i)
     for (int64_t j = 0; j < inner; ++j) sums[static_cast<size_t>(by_rows_ ? i : j)] += by_rows_ ? at(i, j) : at(j, i);
   return sums;
-}
-
-ResultTable::ResultTable(const CodeFunction& function, const Target& target, const OpRegistry& ops, PackedStore& packed)
-    : kernels_(NEO_PICK_TIER(target.isa, codes_kernels)()) {
-  table_ = packed.floats(kCodeTable / 4, {},
-                         [&](float* to) { fill_code_table(function, ops, reinterpret_cast<uint8_t*>(to)); });
-}
-
-void ResultTable::apply(uint8_t* y, int64_t pixels, int64_t lanes, int64_t valid) const {
-  apply(y, pixels * lanes);
-  if (valid < lanes) kernels_.clear_lanes(y, pixels, valid);
 }
 
 std::optional<Int8Problem> Int8Problem::read(const Workload& workload, std::string* why) {

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "routines/cpu/int8/codes_kernels.h"
 #include "routines/cpu/int8/dot_conv.h"
 #include "routines/patterns/int8_product.h"
 
@@ -84,22 +83,6 @@ struct Int8Problem {
 
  private:
   float step() const;
-};
-
-// The function behind a product, applied to codes where they were stored.
-class ResultTable {
- public:
-  ResultTable(const CodeFunction& function, const Target& target, const OpRegistry& ops, PackedStore& packed);
-  // Elements that lie side by side.
-  void apply(uint8_t* y, int64_t count) const {
-    kernels_.look_up(reinterpret_cast<const uint8_t*>(table_.as<float>()), y, y, count);
-  }
-  // Pixels of a vector, of which `valid` lanes exist and the others are zero.
-  void apply(uint8_t* y, int64_t pixels, int64_t lanes, int64_t valid) const;
-
- private:
-  Tensor table_;
-  const CodesKernels& kernels_;
 };
 
 // Whether the weights less their zero points are bytes: yes or no, or either for those of a saved

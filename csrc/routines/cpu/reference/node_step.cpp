@@ -56,7 +56,7 @@ NodeStep::NodeStep(const Candidate& candidate, const OpRegistry& ops) : ops_(ops
   }
 }
 
-void NodeStep::run_with(std::span<const HostValue> inputs, std::span<HostValue> outputs, Team& team) const {
+void NodeStep::run(std::span<const HostValue> inputs, std::span<HostValue> outputs, Team& team) const {
   std::vector<HostValue> all(argument_of_input_.size());
   for (size_t i = 0; i < all.size(); ++i) {
     if (argument_of_input_[i] >= 0) all[i] = inputs[static_cast<size_t>(argument_of_input_[i])];

@@ -3,17 +3,17 @@
 #include <memory>
 
 #include "base/fork_safe_mutex.h"
-#include "exec/team_host_step.h"
+#include "exec/step.h"
 #include "ops/op.h"
 #include "routines/routine.h"
 
 namespace neo {
 
 // A step on the host that computes the candidate's node, of which it keeps a copy.
-class NodeStep : public TeamHostStep {
+class NodeStep : public HostStep {
  public:
   NodeStep(const Candidate& candidate, const OpRegistry& ops);
-  void run_with(std::span<const HostValue> inputs, std::span<HostValue> outputs, Team& team) const final;
+  void run(std::span<const HostValue> inputs, std::span<HostValue> outputs, Team& team) const final;
 
  protected:
   // An input that the candidate does not read is an undefined tensor.

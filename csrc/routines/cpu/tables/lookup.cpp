@@ -50,7 +50,7 @@ class LabelStep final : public HostStep {
            (input == DType::String) == (mapping.keys.dtype() == DType::String);
   }
 
-  void run(std::span<const HostValue> inputs, std::span<HostValue> outputs) const override {
+  void run(std::span<const HostValue> inputs, std::span<HostValue> outputs, Team&) const override {
     const Tensor& x = inputs[0].tensor;
     const DType dtype = mapping_.values.dtype();
     const Tensor& y = host_output(outputs[0], dtype, x.dims());
@@ -88,7 +88,7 @@ class OneHotStep final : public HostStep {
         takes_others_(node.int_attr("zeros", 1) != 0),
         place_(node.place()) {}
 
-  void run(std::span<const HostValue> inputs, std::span<HostValue> outputs) const override {
+  void run(std::span<const HostValue> inputs, std::span<HostValue> outputs, Team&) const override {
     const Tensor& x = inputs[0].tensor;
     Dims dims = x.dims();
     dims.push_back(categories_);
@@ -146,7 +146,7 @@ class TfIdfStep final : public HostStep {
     return grams <= std::ssize(indexes);
   }
 
-  void run(std::span<const HostValue> inputs, std::span<HostValue> outputs) const override {
+  void run(std::span<const HostValue> inputs, std::span<HostValue> outputs, Team&) const override {
     const Tensor& x = inputs[0].tensor;
     const int64_t rows = x.rank() == 2 ? x.dims()[0] : 1;
     const int64_t size = x.rank() == 0 ? 1 : x.dims().back();
