@@ -45,9 +45,12 @@ def build(folder: Path) -> Path:
         raise NotBuiltError("there is no g++")
     program = folder / "fork_join"
     csrc = _ROOT / "csrc"
+    pool = [csrc / "runtime" / name for name in ("thread_pool.cpp", "phased_run.cpp", "futex.cpp")]
     sources = [_ROOT / "benchmarks" / "micro" / "fork_join.cpp"]
-    sources += [csrc / "runtime" / name for name in ("thread_pool.cpp", "phased_run.cpp", "futex.cpp")]
-    sources += sorted((csrc / "base").glob("*.cpp"))
+    # Sources of a folder are compiled together: most of the time goes to the standard headers.
+    for name, parts in (("runtime", pool), ("base", sorted((csrc / "base").glob("*.cpp")))):
+        sources.append(folder / f"{name}.cpp")
+        sources[-1].write_text("".join(f'#include "{part}"\n' for part in parts))
     flags = ["-std=c++20", "-O2", "-fopenmp", "-pthread", f"-I{csrc}"]
     done = subprocess.run(
         [compiler, *flags, *map(str, sources), "-o", str(program)], capture_output=True, text=True, check=False
@@ -57,7 +60,7 @@ def build(folder: Path) -> Path:
     return program
 
 
-def run(program: Path, threads: int, policy: str | None = None) -> Figures:
+def run(program: Path, threads: int, policy: str | None = None, rounds: int = 15) -> Figures:
     """Return neo's and OpenMP's figure of each line.
 
     Parameters
@@ -68,11 +71,13 @@ def run(program: Path, threads: int, policy: str | None = None) -> Figures:
         Threads of both.
     policy : str, optional
         OpenMP's wait policy, ``active`` or ``passive``; its own default without.
+    rounds : int
+        Rounds of each line, of which the best counts.
     """
     surroundings = {key: value for key, value in os.environ.items() if not key.startswith(("OMP_", "GOMP_"))}
     if policy is not None:
         surroundings["OMP_WAIT_POLICY"] = policy
-    done = subprocess.run([str(program), str(threads)], env=surroundings, capture_output=True, text=True, check=True)
+    done = subprocess.run([str(program), str(threads), str(rounds)], env=surroundings, capture_output=True, text=True, check=True)
     found = {}
     for line in done.stdout.splitlines():
         if match := _LINE.match(line):

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # tools/fresh_debian.sh FOLDER [COMMAND]
-# Tries the checkout's HEAD on a fresh Debian 12 that holds python3, python3-venv, g++ and git, nothing else: makes the
+# Tries the checkout's HEAD on a fresh Debian that holds python3, python3-venv, g++ and git, nothing else: makes the
 # system in FOLDER with debootstrap (reused when it is there), clones the checkout into it and runs COMMAND as a plain
 # user, './demo && ./test' by default. Needs root, debootstrap and git. The network is reached as on this machine:
-# resolv.conf, certificates and the settings of proxies and of pip are carried over. NEO_MIRROR names another mirror.
+# resolv.conf, certificates and the settings of proxies and of pip are carried over. NEO_SUITE names another release than
+# bookworm (Debian 12), sid for the newest compiler and Python; NEO_MIRROR names another mirror.
 set -euo pipefail
-[ $# -ge 1 ] || { sed -n '2,6s/^# //p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,7s/^# //p' "$0" >&2; exit 2; }
 [ "$(id -u)" -eq 0 ] || { echo "fresh_debian: needs root" >&2; exit 2; }
 command -v debootstrap >/dev/null || { echo "fresh_debian: debootstrap is missing (apt install debootstrap)" >&2; exit 2; }
 
@@ -16,7 +17,7 @@ command=${2:-./demo && ./test}
 
 if [ ! -e "$system/made" ]; then
   # shellcheck disable=SC2086
-  debootstrap --variant=minbase --include=ca-certificates bookworm "$system" ${NEO_MIRROR:-}
+  debootstrap --variant=minbase --include=ca-certificates "${NEO_SUITE:-bookworm}" "$system" ${NEO_MIRROR:-}
   cp -L /etc/resolv.conf "$system/etc/resolv.conf"
   DEBIAN_FRONTEND=noninteractive chroot "$system" sh -ec '
     apt-get -q update
