@@ -20,7 +20,7 @@ if [ ! -e "$system/made" ]; then
   debootstrap --variant=minbase --include=ca-certificates "${NEO_SUITE:-bookworm}" "$system" ${NEO_MIRROR:-}
   cp -L /etc/resolv.conf "$system/etc/resolv.conf"
   DEBIAN_FRONTEND=noninteractive chroot "$system" sh -ec '
-    apt-get -q update
+    apt-get -q -o Acquire::Check-Valid-Until=false update  # a mirror of sid may lag
     apt-get -q install -y --no-install-recommends python3 python3-venv g++ git
     useradd --create-home user'
   touch "$system/made"
