@@ -102,7 +102,7 @@ Attr to_attr(const py::handle& object) {
     const auto items = py::cast<py::sequence>(object);
     bool all_ints = true;
     bool all_strings = py::len(items) > 0;
-    for (const py::handle item : items) {
+    for (py::handle item : items) {
       all_ints = all_ints && py::isinstance<py::int_>(item);
       all_strings = all_strings && (py::isinstance<py::str>(item) || py::isinstance<py::bytes>(item));
     }

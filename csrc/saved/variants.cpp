@@ -19,8 +19,8 @@ std::string numbered(std::string_view key, size_t number) {
   return str(key, ".", number);
 }
 
-const std::string& entry_of(const Metadata& metadata, const std::string& key) {
-  const auto it = metadata.find(key);
+const std::string& entry_of(const Metadata& metadata, std::string_view key) {
+  const auto it = metadata.find(std::string(key));
   NEO_CHECK(it != metadata.end(), Model, "load", "a saved module must have the entry ", key, ". Got none");
   return it->second;
 }
@@ -79,18 +79,18 @@ std::vector<AxisRanges> input_ranges(const Plan& plan) {
 }
 
 std::vector<VariantEntry> choose_variants(const Metadata& metadata, Isa host) {
-  const std::string& format = entry_of(metadata, std::string(kFormatKey));
+  const std::string& format = entry_of(metadata, kFormatKey);
   const bool is_short = format == kShortFormat;
   NEO_CHECK(is_short || format == kSavedFormat || format == kVariantsFormat, Unsupported, "load",
             "a saved module must be of a format that this neo reads. Got ", format.substr(0, 20), ", expected ",
             kSavedFormat, ", ", kVariantsFormat, " or ", kShortFormat, "\nHint: compile the model again.");
   if (format == kSavedFormat || (is_short && metadata.count(std::string(kVariantsKey)) == 0)) {
-    const std::string& plan = entry_of(metadata, std::string(kPlanKey));
+    const std::string& plan = entry_of(metadata, kPlanKey);
     Metadata notes = metadata;
     notes.erase(std::string(kPlanKey));
     return {{&plan, is_short, std::nullopt, std::move(notes)}};
   }
-  const std::vector<Isa> isas = read_isas(entry_of(metadata, std::string(kVariantsKey)));
+  const std::vector<Isa> isas = read_isas(entry_of(metadata, kVariantsKey));
   Metadata shared = metadata;
   shared.erase(std::string(kVariantsKey));
   for (size_t i = 0; i < isas.size(); ++i) {
