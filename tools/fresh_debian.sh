@@ -37,6 +37,8 @@ settings=(HOME=/home/user PATH=/usr/local/bin:/usr/bin:/bin LANG=C.UTF-8)
 for name in PIP_INDEX_URL PIP_CERT PIP_DEFAULT_TIMEOUT SSL_CERT_FILE REQUESTS_CA_BUNDLE http_proxy https_proxy no_proxy; do
   [ -z "${!name:-}" ] || settings+=("$name=${!name}")
 done
-# /proc belongs to a mount namespace of its own and is gone with the command.
+# /proc and the memory that processes share belong to a mount namespace of its own and are gone with the command.
+mkdir -p "$system/dev/shm"
 exec unshare --mount --pid --fork --mount-proc="$system/proc" \
-  chroot --userspec=user:user "$system" /usr/bin/env -i "${settings[@]}" bash -c "cd ~/neo && $command"
+  sh -c 'mount -t tmpfs -o mode=1777 shm "$0/dev/shm" && exec chroot --userspec=user:user "$0" /usr/bin/env -i "$@"' \
+  "$system" "${settings[@]}" bash -c "cd ~/neo && $command"

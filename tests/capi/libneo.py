@@ -24,6 +24,7 @@ __all__ = [
     "c_compiler",
     "cmake",
     "compile_program",
+    "configure",
     "prefix",
     "run",
     "sanitizers",
@@ -32,6 +33,9 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).resolve().parents[2]
+
+# Programs of the environment come first.
+_SEARCH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 
 @functools.cache
@@ -56,13 +60,19 @@ def build_folder() -> Path:
 
 def tool(name: str) -> str:
     """Return the path of a program, or skip the test."""
-    found = shutil.which(name, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
-    return found or pytest.skip(f"{name} is not installed")
+    return shutil.which(name, path=_SEARCH) or pytest.skip(f"{name} is not installed")
 
 
 def cmake() -> str:
     """Return the path of CMake."""
     return tool("cmake")
+
+
+def configure(source: Path, build: Path, *options: str) -> None:
+    """Configure a build by CMake, for Ninja where it is installed."""
+    ninja = shutil.which("ninja", path=_SEARCH)
+    generator = ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"] if ninja else []
+    run([cmake(), "-S", source, "-B", build, *generator, *options])
 
 
 def c_compiler() -> str:

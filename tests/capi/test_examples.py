@@ -11,7 +11,7 @@ import neo
 import numpy as np
 import pytest
 
-from tests.capi.libneo import ROOT, c_compiler, cmake, prefix, run, sanitizers, scratch, tool
+from tests.capi.libneo import ROOT, c_compiler, cmake, configure, prefix, run, sanitizers, scratch, tool
 
 DEMO = Path(neo.__file__).parent / "demo"
 
@@ -34,11 +34,9 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Path], 
 def build(example: str) -> Path:
     folder = scratch() / example
     flags = " ".join(sanitizers())
-    run(
-        [
-            *(cmake(), "-S", ROOT / "examples" / example, "-B", folder, f"-DCMAKE_PREFIX_PATH={prefix()}"),
-            *(f"-DCMAKE_C_FLAGS={flags}", f"-DCMAKE_CXX_FLAGS={flags}"),
-        ]
+    configure(
+        *(ROOT / "examples" / example, folder, f"-DCMAKE_PREFIX_PATH={prefix()}"),
+        *(f"-DCMAKE_C_FLAGS={flags}", f"-DCMAKE_CXX_FLAGS={flags}"),
     )
     run([cmake(), "--build", folder])
     return folder

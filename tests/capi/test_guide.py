@@ -12,7 +12,7 @@ from pathlib import Path
 import neo
 import pytest
 
-from tests.capi.libneo import ROOT, build_folder, cmake, prefix, run, sanitizers
+from tests.capi.libneo import ROOT, build_folder, cmake, configure, prefix, run, sanitizers
 
 GUIDE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
 
@@ -76,7 +76,7 @@ def test_what_the_wheel_brings(staged: Path, empty: Path) -> None:
     assert config(staged, "--prefix") == [str(staged / "neo")]
     build = empty / "build"
     (cmake_dir,) = config(staged, "--cmakedir")
-    run([cmake(), "-S", ROOT / "examples" / "c", "-B", build, f"-Dneo_DIR={cmake_dir}"])
+    configure(ROOT / "examples" / "c", build, f"-Dneo_DIR={cmake_dir}")
     run([cmake(), "--build", build])
     best = run([build / "classify", "digits.neo", "image.raw"], cwd=empty)
     assert run([empty / "from_wheel"], cwd=empty) == f"c: {best[0]}\n"

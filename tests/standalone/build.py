@@ -11,7 +11,7 @@ from typing import Any
 
 from neo.standalone import Export, export
 
-from tests.capi.libneo import ROOT, c_compiler, cmake, run, sanitizers
+from tests.capi.libneo import ROOT, c_compiler, cmake, configure, run, sanitizers
 from tests.capi.values import pack, unpack
 
 __all__ = ["answers", "built", "code_bytes", "link"]
@@ -23,9 +23,8 @@ _CODE = (".text", ".rodata", ".init", ".fini", ".plt", ".plt.got", ".plt.sec")
 def built(model: Path, folder: Path, *options: str) -> Export:
     """Export a saved module and build the library."""
     done = export(model, folder)
-    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     cache = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
-    run([cmake(), "-S", folder, "-B", folder / "build", *generator, *cache, *options])
+    configure(folder, folder / "build", *cache, *options)
     run(
         [cmake(), "--build", folder / "build", "-j2"],
         env={**os.environ, "CCACHE_BASEDIR": str(folder), "CCACHE_NOHASHDIR": "1"},

@@ -66,7 +66,7 @@ class _Worker:
     def has_finished(self) -> bool:
         try:
             return bool(self.process.stdout.read())
-        except TypeError:  # nothing yet
+        except (TypeError, BlockingIOError):  # nothing yet; the latter from Python 3.14 on
             return False
 
     def stuck(self) -> str:
