@@ -39,6 +39,7 @@ for name in PIP_INDEX_URL PIP_CERT PIP_DEFAULT_TIMEOUT SSL_CERT_FILE REQUESTS_CA
 done
 # /proc and the memory that processes share belong to a mount namespace of its own and are gone with the command.
 mkdir -p "$system/dev/shm"
+# shellcheck disable=SC2016  # the shell inside expands its own
 exec unshare --mount --pid --fork --mount-proc="$system/proc" \
   sh -c 'mount -t tmpfs -o mode=1777 shm "$0/dev/shm" && exec chroot --userspec=user:user "$0" /usr/bin/env -i "$@"' \
   "$system" "${settings[@]}" bash -c "cd ~/neo && $command"
