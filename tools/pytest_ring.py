@@ -16,6 +16,7 @@ stand in for the largest. ``--all`` runs everything. With ``--all --record-secon
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
@@ -216,3 +217,15 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Ring(option.ring_seed, option.ring_about, fuller), "ring")
     if option.record_seconds and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Seconds(option.record_seconds), "seconds")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """Let Python look for garbage only after collecting: it would follow all tests again and again and find none."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was collected, which lives as long as the run, out of every later search for garbage."""
+    gc.freeze()
+    gc.enable()
