@@ -72,6 +72,7 @@ bool interleave_concats(Graph& graph, const PassContext& context);
 bool normalize_quantization(Graph& graph, const PassContext& context);
 bool flip_transposed_convs(Graph& graph, const PassContext& context);
 bool merge_parallel_convs(Graph& graph, const PassContext& context);
+bool merge_covered_axes(Graph& graph, const PassContext& context);
 bool multiply_single_pixels(Graph& graph, const PassContext& context);
 bool swap_pool_and_pointwise(Graph& graph, const PassContext& context);
 bool recognize_activations(Graph& graph, const PassContext& context);

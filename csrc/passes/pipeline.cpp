@@ -50,6 +50,7 @@ std::span<const Pass> standard_pipeline() {
       {"expand_normalizations", expand_normalizations},
       {"fold_scales", fold_scales},
       {"fold_biases", fold_biases},
+      {"merge_covered_axes", merge_covered_axes},
       {"split_depthwise_volumes", split_depthwise_volumes},
       {"fold_clamps", fold_clamps},
       {"multiply_single_pixels", multiply_single_pixels},

@@ -139,7 +139,9 @@ def choose_executors(native: _native.Module, threads: int) -> Executors:
     return (1, 1) if together > (1 - _WORTH_THREADS) * alone else (1, threads)
 
 
-def with_executors(native: _native.Module, executors: Executors | str | None, threads: int) -> _native.Module:
+def with_executors(
+    native: _native.Module, executors: Executors | str | None, threads: int, *, has_open_sizes: bool = False
+) -> _native.Module:
     """The module on the executors that a user asks for, by estimates where that is left open.
 
     Parameters
@@ -149,10 +151,14 @@ def with_executors(native: _native.Module, executors: Executors | str | None, th
     executors : (int, int), "auto" or None
     threads : int
         That a call may use, at which the steps were estimated; of one executor where their number is given.
+    has_open_sizes : bool
+        Whether a call may be larger than the one that was estimated: then one thread alone is left to each step to choose.
     """
     if executors == "auto":
         executors = expected_times(native, threads, threads)[0].executors
     elif executors is None:
         executors = choose_executors(native, threads)
+        if has_open_sizes and executors == (1, 1):
+            executors = 1, threads
     assert isinstance(executors, tuple)
     return native if executors == native.executors else native.with_executors(*executors, oversubscribe=False)

@@ -62,7 +62,9 @@ class Variant:
         if self.candidates.problem.places is not None:  # the steps of a device wait for each other
             return native
         options = self.candidates.options
-        return with_executors(native, options.executors, options.threads)
+        sizes = [size for tensor in self.signature.inputs for size in tensor.shape or ()]
+        has_open_sizes = any(not isinstance(size, int) for size in sizes)
+        return with_executors(native, options.executors, options.threads, has_open_sizes=has_open_sizes)
 
     def module(self, selection: Selection, native: _native.Module, tuning: Tuning | None = None) -> Module:
         """What the user gets."""

@@ -87,6 +87,15 @@ def test_a_model_of_tiny_steps_keeps_to_one_thread() -> None:
     assert neo.compile(arms(1, channels=64, size=64), threads=8).executors == (1, 8)
 
 
+@pytest.mark.usefixtures("chosen_executors")
+def test_a_batch_that_a_call_tells_keeps_all_threads() -> None:
+    model = arms(2, channels=4, size=4)
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "N"
+    assert neo.compile(model, threads=8).executors == (1, 8)
+    assert neo.compile(model, threads=8, shapes={"N": 1}).executors == (1, 1)
+
+
 def test_long_arms_are_expected_to_gain() -> None:
     native = neo.compile(arms(4, channels=64, size=16, length=6), threads=4)._native.with_threads(4)
     expected = {e.executors: e for e in expected_times(native, 4, 4)}
