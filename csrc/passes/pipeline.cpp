@@ -51,8 +51,8 @@ std::span<const Pass> standard_pipeline() {
       {"fold_scales", fold_scales},
       {"fold_biases", fold_biases},
       {"merge_covered_axes", merge_covered_axes},
-      {"split_depthwise_volumes", split_depthwise_volumes},
       {"fold_clamps", fold_clamps},
+      {"split_volumes", split_volumes},
       {"multiply_single_pixels", multiply_single_pixels},
       {"require_exact_sums", require_exact_sums},
   };
