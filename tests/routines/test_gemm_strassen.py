@@ -149,6 +149,30 @@ def test_rows_that_only_running_tells(tier):
         assert_near(pinned(*inputs), graph.evaluate(inputs)[0], 1, k)
 
 
+@by_tier
+@by_levels
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("added", ["bias", "residual", "column"])
+def test_calls_of_few_rows_and_of_many(tier, levels, transposed, added):
+    random = np.random.default_rng(10)
+    k, n = sizes_of(tier, levels, random)
+    options = {
+        "bias": {"bias": floats(random, [n])},
+        "residual": {"residual": ["rows", n]},
+        "column": {"added": ["rows", 1]},
+    }
+    graph, name = product(["rows", k], floats(random, [k, n]), tail="Sigmoid", transposed=transposed, **options[added])
+    pinned = compile_pinned(graph, tier, {name: pin_of(levels, 4)})
+    assert pinned.routines[name] == pin_of(levels, 4), pinned.routines
+    for rows in (0, 1, 5, 13, 31, 32, 33, 90):
+        inputs = [floats(random, [rows, k])]
+        if added != "bias":
+            inputs.append(floats(random, [rows, n if added == "residual" else 1]))
+        found = pinned(*inputs)
+        assert_near(found, graph.evaluate(inputs)[0], levels, k)
+        np.testing.assert_array_equal(pinned(*inputs, threads=5), found)
+
+
 def reason(weight, **attrs):
     graph = _native.Graph()
     a = graph.add_input("a", "float32", [20, weight.shape[0]])

@@ -4,7 +4,7 @@
 #include "exec/strided_step.h"
 #include "routines/cost/loop_nest.h"
 #include "routines/cpu/epilogue.h"
-#include "routines/cpu/gemm/gemm.h"
+#include "routines/cpu/gemm/gemm_split.h"
 #include "routines/cpu/microkernel/tile_cost.h"
 #include "routines/cpu/microkernel/used_kernels.h"
 #include "routines/cpu/tasks.h"
@@ -24,15 +24,6 @@ struct GemmKernels {
     return {tile_kernels_of(target.isa), NEO_PICK_TIER(target.isa, pack_kernels)()};
   }
 };
-
-int64_t operations(const GemmShape& s) {
-  // Reading B counts too: a few rows are bound by memory.
-  return 2 * s.n * s.k * (s.m + 8) * s.batches();
-}
-
-TaskSplit split_of(const GemmPlan& plan) {
-  return TaskSplit::of(plan.tasks, operations(plan.shape), plan.workspace_size * 4);
-}
 
 MatrixView view_of(const Arg& arg) {
   return {arg.dims, arg.strides};
@@ -103,7 +94,7 @@ class GemmStep final : public StridedStep {
     const GemmShape shape = geometry_.bind(arg(a_), b_ >= 0 ? arg(b_) : packed_.view, arg(c_),
                                            residual_ >= 0 ? &residual : nullptr, call.args);
     call.plan = plan_gemm(shape, schedule_, kernels_.tiles);
-    call.split = split_of(call.plan);
+    call.split = gemm_split(call.plan);
     call.args.alpha = geometry_.alpha;
     call.args.beta = geometry_.beta;
     call.args.lo = lo_;
@@ -150,7 +141,7 @@ double estimate_us(const GemmPlan& plan, bool constant_b, const Target& target) 
     // Packing an element of B takes about as long as four operations of a row.
     efficiency *= m / (m + 4 * static_cast<double>(plan.row_chunks));
   }
-  const TaskSplit split = split_of(plan);
+  const TaskSplit split = gemm_split(plan);
   return tasks_us(2 * m * padded_n * k * batches, efficiency, split.serial ? 1 : split.tasks,
                   4 * batches * (m * k + (constant_b ? 0 : k * n) + m * n), target,
                   constant_b ? 4 * batches * k * n : 0);
@@ -308,7 +299,7 @@ class GemmRoutine final : public RoutineOf<GemmRoutine> {
     }
     c.schedule = schedule;
     c.cost.time_us = estimate_us(plan, problem.packs_b(), target) + activation_us(problem.epilogue, *problem.c, target);
-    const TaskSplit split = split_of(plan);
+    const TaskSplit split = gemm_split(plan);
     c.cost.workspace_bytes = split.scratch_bytes();
     if (problem.packs_b()) c.cost.packed_bytes = packed_bytes(problem, plan);
     return c;

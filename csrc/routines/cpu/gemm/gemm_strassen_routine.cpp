@@ -3,8 +3,10 @@
 
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/gemm/gemm_block.h"
+#include "routines/cpu/gemm/gemm_split.h"
 #include "routines/cpu/gemm/strassen_form.h"
 #include "routines/cpu/microkernel/used_kernels.h"
+#include "routines/cpu/tier.h"
 #include "routines/families.h"
 #include "routines/patterns/gemm_problem.h"
 
@@ -13,6 +15,23 @@ namespace {
 
 // Limit for one step: the weights of a large layer come from memory, and there are many of these in a model.
 constexpr int64_t kMaxWeightBytes = 8 << 20;
+
+// A call of fewer rows is multiplied without the algorithm, whose weights are twice or three times as large.
+constexpr int64_t kMinRows = 32;
+
+// Whether a call may have few rows. Then the weights are packed as they are too.
+bool has_open_rows(const GemmProblem& problem) {
+  const Shape& c = problem.c->shape();
+  for (int i = 0; i + 1 < c.rank(); ++i) {
+    if (!c[i].is_constant()) return true;
+  }
+  return false;
+}
+
+// The product of few rows.
+GemmPlan plan_few_rows(const GemmShape& shape, const TileKernels& kernels) {
+  return plan_gemm(shape, GemmSchedule{.vectors = kTileVectors, .rows = kernels.max_rows[kTileVectors]}, kernels);
+}
 
 BMatrix strassen_b(const GemmProblem& problem) {
   return b_matrix(problem.geometry, MatrixView::dense(problem.b->shape().hint_dims()));
@@ -33,6 +52,8 @@ struct StrassenGemmCall {
   GemmArgs args;
   GemmShape shape;
   TaskSplit split;
+  bool has_few_rows = false;
+  GemmPlan few_rows;
 };
 
 // The rows of a run are copied into blocks of vectors, multiplied, and copied out.
@@ -42,6 +63,8 @@ class StrassenGemmStep final : public KernelStep {
       : geometry_(problem.geometry),
         b_view_(MatrixView::dense(problem.b->shape().hint_dims())),
         kernels_(strassen_kernels_of(target.isa)),
+        tiles_(tile_kernels_of(target.isa)),
+        pack_(NEO_PICK_TIER(target.isa, pack_kernels)()),
         form_(StrassenForm::of(strassen_b(problem).k, strassen_b(problem).n, candidate.schedule, target)),
         threads_(target.threads) {
     a_ = argument_of(candidate, problem.a);
@@ -61,6 +84,16 @@ class StrassenGemmStep final : public KernelStep {
       form_.pack(columns.data(), to);
     });
     if (problem.bias) bias_ = packed_column_bias(problem, form_.plan.lanes, packed);
+    if (!has_open_rows(problem)) return;
+    const BMatrix b = strassen_b(problem);
+    GemmShape row;
+    row.m = 1;
+    row.n = b.n;
+    row.k = b.k;
+    const GemmPlan plan = plan_few_rows(row, tiles_);
+    few_rows_weight_ = packed.floats(gemm_packed_size(plan), {problem.b}, [&](float* to) {
+      pack_gemm_b(plan, pack_, problem.b->constant->as<float>(), b.row, b.column, 1.0f, to);
+    });
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
@@ -72,9 +105,15 @@ class StrassenGemmStep final : public KernelStep {
     call.args = args_;
     const MatrixView residual = residual_ >= 0 ? view(residual_) : MatrixView{};
     call.shape = geometry_.bind(view(a_), b_view_, view(c_), residual_ >= 0 ? &residual : nullptr, call.args);
-    call.args.b = weight_.as<float>();
+    call.has_few_rows = few_rows_weight_.defined() && call.shape.m < kMinRows;
+    call.args.b = (call.has_few_rows ? few_rows_weight_ : weight_).as<float>();
     if (bias_.defined()) call.args.column_bias = bias_.as<float>();
-    call.split = split_rows(call.shape, form_, residual_ >= 0, threads_);
+    if (call.has_few_rows) {
+      call.few_rows = plan_few_rows(call.shape, tiles_);
+      call.split = gemm_split(call.few_rows);
+    } else {
+      call.split = split_rows(call.shape, form_, residual_ >= 0, threads_);
+    }
     return Prepared::of(call, call.split.scratch_bytes());
   }
 
@@ -85,6 +124,7 @@ class StrassenGemmStep final : public KernelStep {
     if (residual_ >= 0) g.residual = reinterpret_cast<const float*>(args[residual_]);
     g.c = reinterpret_cast<float*>(args[c_]);
     run_tasks_with<float>(team, call.split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
+      if (call.has_few_rows) return run_gemm(call.few_rows, tiles_, pack_, g, begin, end, workspace);
       for (int64_t i = begin; i < end; ++i)
         run_task(call.shape, g, StrassenTask::of(form_, strassen_rows(call.shape), i), workspace);
     });
@@ -140,10 +180,13 @@ class StrassenGemmStep final : public KernelStep {
   GemmGeometry geometry_;
   MatrixView b_view_;
   const StrassenKernels& kernels_;
+  const TileKernels& tiles_;
+  const PackKernels& pack_;
   StrassenForm form_;
   int threads_;
   GemmArgs args_;
   Tensor weight_, bias_;
+  Tensor few_rows_weight_;  // undefined where no call has few rows
   int a_ = -1, residual_ = -1, c_ = 0;
 };
 
@@ -208,7 +251,7 @@ class StrassenGemmRoutine final : public RoutineOf<StrassenGemmRoutine> {
     cost.time_us = strassen_us(form, strassen_rows(s), traffic, split, target) +
                    activation_us(problem.epilogue, *problem.c, target);
     cost.error = strassen_error(form.plan.levels);
-    cost.packed_bytes = 4 * (form.weight_size() + (problem.bias ? s.n : 0));
+    cost.packed_bytes = 4 * (form.weight_size() + (has_open_rows(problem) ? s.n * s.k : 0) + (problem.bias ? s.n : 0));
     cost.workspace_bytes = split.scratch_bytes();
     return cost;
   }
