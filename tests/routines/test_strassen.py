@@ -128,13 +128,17 @@ def test_a_sum_in_place_of_its_operand(tier, levels, size):
 
 @by_tier
 @by_levels
-def test_sizes_may_be_symbols(tier, levels):
+@pytest.mark.parametrize("strides", [(1, 1), (2, 1)])
+@pytest.mark.parametrize("filters", [3, 4])
+def test_sizes_may_be_symbols(tier, levels, strides, filters):
     pair = lanes(tier) << levels
-    case = Case(3).build([1, pair, 8, 8], [4 * pair, pair, 1, 1], {}, symbols=True)
-    pinned = compile_pinned(case.graph, tier, {"conv": pin_of(levels)})
-    for n, h, w in [(1, 8, 8), (3, 5, 11), (0, 8, 8), (2, 0, 3), (1, 30, 7)]:
+    case = Case(3).build([1, pair, 8, 8], [filters * pair, pair, 1, 1], {"strides": strides}, symbols=True)
+    pinned = compile_pinned(case.graph, tier, {"conv": pin_of(levels, 4)})
+    for n, h, w in [(1, 8, 8), (3, 5, 11), (0, 8, 8), (2, 0, 3), (1, 30, 7), (1, 1, 1), (4, 3, 5), (2, 4, 8)]:
         x = floats(case.random, [n, pair, h, w])
-        np.testing.assert_allclose(pinned(x), case.graph.evaluate([x])[0], rtol=1e-4, atol=1e-4)
+        found = pinned(x)
+        np.testing.assert_allclose(found, case.graph.evaluate([x])[0], rtol=1e-4, atol=1e-4)
+        np.testing.assert_array_equal(pinned(x, threads=5), found)
 
 
 @by_tier

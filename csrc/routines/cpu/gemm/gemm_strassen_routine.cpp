@@ -16,9 +16,6 @@ namespace {
 // Limit for one step: the weights of a large layer come from memory, and there are many of these in a model.
 constexpr int64_t kMaxWeightBytes = 8 << 20;
 
-// A call of fewer rows is multiplied without the algorithm, whose weights are twice or three times as large.
-constexpr int64_t kMinRows = 32;
-
 // Whether a call may have few rows. Then the weights are packed as they are too.
 bool has_open_rows(const GemmProblem& problem) {
   const Shape& c = problem.c->shape();
@@ -105,7 +102,7 @@ class StrassenGemmStep final : public KernelStep {
     call.args = args_;
     const MatrixView residual = residual_ >= 0 ? view(residual_) : MatrixView{};
     call.shape = geometry_.bind(view(a_), b_view_, view(c_), residual_ >= 0 ? &residual : nullptr, call.args);
-    call.has_few_rows = few_rows_weight_.defined() && call.shape.m < kMinRows;
+    call.has_few_rows = few_rows_weight_.defined() && call.shape.m < kMinStrassenPixels;
     call.args.b = (call.has_few_rows ? few_rows_weight_ : weight_).as<float>();
     if (bias_.defined()) call.args.column_bias = bias_.as<float>();
     if (call.has_few_rows) {

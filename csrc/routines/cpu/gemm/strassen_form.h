@@ -8,6 +8,9 @@
 
 namespace neo {
 
+// A call of fewer pixels or rows is multiplied without the algorithm, whose weights are 7/4 or 49/16 times as large.
+inline constexpr int64_t kMinStrassenPixels = 32;
+
 // Pixels of some images, or rows of some matrices, of equal numbers.
 struct StrassenWork {
   int64_t images = 0;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "routines/cpu/conv/conv_routine.h"
+#include "routines/cpu/conv/direct/direct_nchwc.h"
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/gemm/strassen_form.h"
 #include "routines/cpu/microkernel/used_kernels.h"
@@ -25,10 +26,29 @@ int64_t workspace_size(const ConvShape& s, const StrassenForm& form) {
   return form.plan.workspace_size + copied;
 }
 
+// Whether a call may have few pixels. Then the weights are packed for the direct convolution too.
+bool has_open_pixels(const ConvProblem& problem) {
+  const Shape& y = problem.y->shape();
+  for (int i = 2; i < y.rank(); ++i) {
+    if (!y[i].is_constant()) return true;
+  }
+  return false;
+}
+
+// The convolution of few pixels.
+DirectPlan plan_few_pixels(const ConvShape& shape, const TileKernels& kernels) {
+  const int64_t vectors = std::min<int64_t>(kTileVectors, shape.oc / kernels.lanes);
+  const DirectSchedule schedule{
+      .ic_bn = kernels.lanes, .oc_bn = kernels.lanes, .reg_n = kernels.max_rows[vectors], .oc_vectors = vectors};
+  return plan_direct(shape, schedule, kernels);
+}
+
 struct StrassenCall {
   ConvShape shape;
   ConvOperands args;
   TaskSplit split;
+  bool has_few_pixels = false;
+  DirectPlan few_pixels;
 };
 
 class StrassenStep final : public ConvStep {
@@ -36,19 +56,32 @@ class StrassenStep final : public ConvStep {
   StrassenStep(const ConvProblem& problem, const Candidate& candidate, const Target& target, PackedStore& packed)
       : ConvStep(problem, ConvArguments::of(candidate, problem, target)),
         kernels_(strassen_kernels_of(target.isa)),
+        tiles_(tile_kernels_of(target.isa)),
         form_(StrassenForm::of(problem.geometry.ic, problem.geometry.oc, candidate.schedule, target)),
         plan_(form_.plan),
         threads_(target.threads) {
     weight_ = packed.floats(form_.weight_size(), {problem.weight},
                             [&](float* to) { form_.pack(problem.weight->constant->as<float>(), to); });
     bias_ = padded_channels(problem.bias, plan_.lanes, packed);
+    if (!has_open_pixels(problem)) return;
+    const DirectPlan plan = plan_few_pixels(problem.unit_shape(), tiles_);
+    few_pixels_weight_ = packed.floats(direct_weight_size(plan), {problem.weight}, [&](float* to) {
+      pack_direct_weight(plan, problem.weight->constant->as<float>(), to);
+    });
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
     StrassenCall call;
     call.shape = shape_at(args);
-    call.split = split_of(call.shape, form_, threads_);
     call.args = bind(args);
+    call.has_few_pixels = few_pixels_weight_.defined() && work_of(call.shape).pixels < kMinStrassenPixels;
+    if (call.has_few_pixels) {
+      call.few_pixels = plan_few_pixels(call.shape, tiles_);
+      call.args.weight = few_pixels_weight_.as<float>();
+      call.split = TaskSplit::of(call.few_pixels.tasks, direct_work(call.shape));
+    } else {
+      call.split = split_of(call.shape, form_, threads_);
+    }
     return Prepared::of(call, call.split.scratch_bytes());
   }
 
@@ -61,6 +94,7 @@ class StrassenStep final : public ConvStep {
     const auto& call = *reinterpret_cast<const StrassenCall*>(prepared);
     const ConvOperands a = arguments_.at(call.args, args);
     run_tasks_with<float>(team, call.split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
+      if (call.has_few_pixels) return run_direct(call.few_pixels, tiles_, a, begin, end);
       for (int64_t i = begin; i < end; ++i)
         run_task(call.shape, a, StrassenTask::of(form_, work_of(call.shape), i), workspace);
     });
@@ -114,9 +148,11 @@ class StrassenStep final : public ConvStep {
   }
 
   const StrassenKernels& kernels_;
+  const TileKernels& tiles_;
   StrassenForm form_;
   const StrassenPlan& plan_;
   int threads_;
+  Tensor few_pixels_weight_;  // undefined where no call has few pixels
 };
 
 // A 1x1 convolution by seven products of quarters of its matrices: Strassen 1969.
@@ -141,6 +177,7 @@ class StrassenRoutine final : public RoutineOf<StrassenRoutine, ConvRoutine> {
                        activation_us(problem.epilogue, *problem.y, target);
       c.cost.error = strassen_error(form.plan.levels);
       c.cost.packed_bytes = (form.weight_size() + (problem.bias ? shape.oc : 0)) * 4;
+      if (has_open_pixels(problem)) c.cost.packed_bytes += shape.ic * shape.oc * 4;
       c.cost.workspace_bytes = split.scratch_bytes();
       all.push_back(std::move(c));
     }
