@@ -248,26 +248,40 @@ def test_panel_takes_weights_that_arrive_at_run_time(tier):
 ARRIVING = [("input", None), ("input", "input"), ("input", "k"), ("k", "input")]
 
 
+def check_run_time_weights(op, routine, tier, weight, bias, channels, filters, kernel):
+    """A convolution whose weights are [filters, channels of a group, *kernel]."""
+    random = np.random.default_rng(channels)
+    graph = _native.Graph()
+    axes = ["h", "w"][: len(kernel)]
+    values, inputs = [graph.add_input("x", "float32", ["n", channels, *axes])], []
+    for name, kind, dims in (("w", weight, [*filters, *kernel]), ("b", bias, [filters[0]])):
+        data = floats(random, dims)
+        if kind == "k":
+            values.append(graph.add_constant(name, data))
+        elif kind:
+            values.append(graph.add_input(name, "float32", dims))
+            inputs.append(data)
+    attrs = {"group": channels // filters[1], "pads": [1] * (2 * len(kernel)), "strides": [2] * len(kernel)}
+    graph.outputs = graph.add_node(op, values, ["y"], attrs, "conv").outputs
+    pinned = compile_pinned(graph, tier, {"conv": routine})
+    assert pinned.routines["conv"].split("{")[0] == routine
+    for sizes in ([1, 9, 7], [3, 20, 33]):
+        xs = [floats(random, [sizes[0], channels, *sizes[1 : 1 + len(kernel)]]), *inputs]
+        for threads in (1, 3):
+            depth = 2 * filters[1] * int(np.prod(kernel))
+            assert_close(pinned(*xs, threads=threads), graph.evaluate(xs)[0], depth)
+
+
 def check_depthwise_of_run_time_weights(op, routine, tier, weight, bias):
-    for channels, axes, kernel in ((2, ["h", "w"], [3, 3]), (17, ["h"], [5]), (40, ["h", "w"], [2, 7])):
-        random = np.random.default_rng(channels)
-        graph = _native.Graph()
-        values, inputs = [graph.add_input("x", "float32", ["n", channels, *axes])], []
-        for name, kind, dims in (("w", weight, [channels, 1, *kernel]), ("b", bias, [channels])):
-            data = floats(random, dims)
-            if kind == "k":
-                values.append(graph.add_constant(name, data))
-            elif kind:
-                values.append(graph.add_input(name, "float32", dims))
-                inputs.append(data)
-        attrs = {"group": channels, "pads": [1] * (2 * len(kernel)), "strides": [2] * len(kernel)}
-        graph.outputs = graph.add_node(op, values, ["y"], attrs, "conv").outputs
-        pinned = compile_pinned(graph, tier, {"conv": routine})
-        assert pinned.routines["conv"].split("{")[0] == routine
-        for sizes in ([1, 9, 7], [3, 20, 33]):
-            xs = [floats(random, [sizes[0], channels, *sizes[1 : 1 + len(kernel)]]), *inputs]
-            for threads in (1, 3):
-                assert_close(pinned(*xs, threads=threads), graph.evaluate(xs)[0], 2 * int(np.prod(kernel)))
+    for channels, kernel in ((2, [3, 3]), (17, [5]), (40, [2, 7])):
+        check_run_time_weights(op, routine, tier, weight, bias, channels, [channels, 1], kernel)
+
+
+@by_tier
+@pytest.mark.parametrize(("weight", "bias"), ARRIVING)
+def test_direct_takes_weights_that_arrive_at_run_time(tier, weight, bias):
+    for channels, filters, kernel in ((5, [7, 5], [3, 3]), (33, [80, 33], [1]), (64, [32, 32], [3, 2])):
+        check_run_time_weights("Conv", DIRECT, tier, weight, bias, channels, filters, kernel)
 
 
 @by_tier

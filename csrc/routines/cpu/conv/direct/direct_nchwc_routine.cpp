@@ -62,6 +62,7 @@ struct DirectCall {
   DirectPlan plan;
   ConvOperands args;
   TaskSplit split;
+  RunTimeWeights packed;
 };
 
 class DirectStep final : public ConvStep {
@@ -69,6 +70,7 @@ class DirectStep final : public ConvStep {
   DirectStep(const ConvProblem& problem, const ConvArguments& arguments, const DirectSchedule& schedule,
              const TileKernels& kernels, PackedStore& packed)
       : ConvStep(problem, arguments), schedule_(schedule), kernels_(kernels) {
+    if (arguments_.weight >= 0) return;
     // Packing does not depend on batch and space.
     const DirectPlan plan = plan_direct(problem.unit_shape(), schedule_, kernels_);
     weight_ = packed.floats(direct_weight_size(plan), {problem.weight},
@@ -89,12 +91,18 @@ class DirectStep final : public ConvStep {
     call.plan = plan_direct(shape, schedule_, kernels_);
     call.split = TaskSplit::of(call.plan.tasks, direct_work(shape));
     call.args = bind(args);
-    return Prepared::of(call);
+    if (!weight_.defined()) {
+      call.packed.weight = direct_weight_size(call.plan);
+      if (arguments_.bias >= 0) call.packed.bias = direct_bias_size(call.plan);
+    }
+    return Prepared::of(call, call.packed.bytes());
   }
 
-  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
+  void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const DirectCall*>(prepared);
-    const ConvOperands a = arguments_.at(call.args, args);
+    ConvOperands a = arguments_.at(call.args, args);
+    call.packed.pack(a, call.plan.shape.oc, scratch,
+                     [&](const float* weight, float* to) { pack_direct_weight(call.plan, weight, to); });
     run_tasks(team, call.split,
               [&](int64_t begin, int64_t end, int) { run_direct(call.plan, kernels_, a, begin, end); });
   }
@@ -173,7 +181,6 @@ class DirectRoutine final : public RoutineOf<DirectRoutine, ConvRoutine> {
  protected:
   std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target& target) const override {
     if (problem.geometry.axes > 2) return "more than two spatial axes";
-    if (const char* why = reject_run_time_weights(problem)) return why;
     if (problem.geometry.is_depthwise()) return "one input channel per group";
     Dims smallest;
     for (const Dim& d : problem.x->shape().dims()) smallest.push_back(std::max<int64_t>(1, d.range().lo));
@@ -192,6 +199,7 @@ class DirectRoutine final : public RoutineOf<DirectRoutine, ConvRoutine> {
     c.schedule = schedule;
     c.cost.time_us = estimate_us(problem, plan, target) + activation_us(problem.epilogue, *problem.y, target);
     c.cost.packed_bytes = (direct_weight_size(plan) + (problem.bias ? direct_bias_size(plan) : 0)) * 4;
+    if (has_run_time_weights(problem)) read_run_time_weights(c, workload, problem);
     return c;
   }
 };
