@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 
 from benchmarks.models import (
+    architectures,
     branches,
     decoders,
     encoders,
@@ -137,6 +138,15 @@ def _small() -> list[Entry]:
     return [entry(kind, seed) for kind in small_networks.KINDS for seed in range(small_networks.MEMBERS)]
 
 
+def _architectures() -> list[Entry]:
+    def entry(kind: str, sizes: architectures.Sizes) -> Entry:
+        made_once = functools.cache(lambda: architectures.make(kind, sizes))
+        name = "-".join([kind, *(f"{symbol}{size}" for symbol, size in sizes.items())])
+        return made(name, lambda: made_once().model, lambda _: made_once().feeds)
+
+    return [entry(kind, sizes) for kind, (_, listed) in architectures.ARCHITECTURES.items() for sizes in listed]
+
+
 def _forests() -> list[Entry]:
     def entry(table: tables.Table, rows: int) -> Entry:
         prepare = made(table.name, table.model, lambda _: table.feeds(rows)).prepare
@@ -175,6 +185,7 @@ SUITES: dict[str, tuple[str, Callable[[], list[Entry]]]] = {
         _quantized_networks,
     ),
     "small": ("Small networks of ten kinds that image zoos lack, random weights", _small),
+    "architectures": ("Families of networks at sizes that a call tells, random weights", _architectures),
     "forests": ("Ensembles of trees, 1, 10 and 1,000 rows", _forests),
     "branches": ("Graphs whose steps may run beside each other, random weights", _branches),
     "training": ("Training iterations: weights in, loss and gradients out", _training),

@@ -11,7 +11,7 @@ from onnx import TensorProto
 
 from benchmarks.models.builder import Builder
 
-__all__ = ["KINDS", "MEMBERS", "Sample", "make"]
+__all__ = ["KINDS", "MEMBERS", "Draft", "Sample", "make"]
 
 #: Networks of a kind, of the seeds 0 to MEMBERS - 1.
 MEMBERS = 10
@@ -30,7 +30,7 @@ class Sample:
     feeds: Feeds
 
 
-class _Draft:
+class Draft:
     """A network in the making: its seed's choices, parts that several kinds have, and its inputs."""
 
     def __init__(self, seed: int) -> None:
@@ -74,7 +74,7 @@ class _Draft:
         return model, self.feeds
 
 
-def _signal(d: _Draft) -> Sequence[str]:
+def _signal(d: Draft) -> Sequence[str]:
     """Convolutions of one axis with pools between them, residual or gated."""
     channels = d.pick(1, 2, 12)
     x, length = d.input(d.pick(1, 2, 5), channels, d.pick(128, 251, 500)), d.pick(3, 5, 9)
@@ -89,7 +89,7 @@ def _signal(d: _Draft) -> Sequence[str]:
     return [d.dense(pooled, channels, 7), d.b.add("GlobalMaxPool", x)]
 
 
-def _volume(d: _Draft) -> Sequence[str]:
+def _volume(d: Draft) -> Sequence[str]:
     """Convolutions and pools of three axes, normalised."""
     channels = d.pick(1, 3)
     x = d.input(d.pick(1, 2), channels, d.pick(5, 8), d.pick(16, 23), d.pick(16, 19))
@@ -103,7 +103,7 @@ def _volume(d: _Draft) -> Sequence[str]:
     return [d.dense(d.b.add("ReduceMean", x, axes=[2, 3, 4], keepdims=0), channels, 5)]
 
 
-def _channels_last(d: _Draft) -> Sequence[str]:
+def _channels_last(d: Draft) -> Sequence[str]:
     """Images with their channels last, brought to the front and back around each convolution."""
     channels = d.pick(3, 8)
     x = d.input(d.pick(1, 4), d.pick(17, 32), d.pick(19, 32), channels)
@@ -115,7 +115,7 @@ def _channels_last(d: _Draft) -> Sequence[str]:
     return [d.b.add("ReduceMax", x, axes=[1, 2], keepdims=0), d.b.add("Softmax", x, axis=-1)]
 
 
-def _batches(d: _Draft) -> Sequence[str]:
+def _batches(d: Draft) -> Sequence[str]:
     """Image classifiers of batches of two to sixteen."""
     channels, size = 3, d.pick(24, 31)
     x = d.input(d.pick(2, 3, 8, 16), channels, size, size)
@@ -126,7 +126,7 @@ def _batches(d: _Draft) -> Sequence[str]:
     return [d.b.add("Softmax", d.dense(d.b.add("Flatten", d.b.add("GlobalAveragePool", x)), channels, 11), axis=-1)]
 
 
-def _graph(d: _Draft) -> Sequence[str]:
+def _graph(d: Draft) -> Sequence[str]:
     """Messages along the edges of a graph: rows gathered, mixed and summed where they arrive."""
     nodes, edges, width = d.pick(50, 211), d.pick(300, 997), d.pick(16, 31)
     x, sources, targets = d.input(nodes, width), d.indices(nodes, edges), d.indices(nodes, edges)
@@ -144,7 +144,7 @@ def _graph(d: _Draft) -> Sequence[str]:
     return [d.b.add("ReduceMean", x, axes=[0], keepdims=0), x]
 
 
-def _points(d: _Draft) -> Sequence[str]:
+def _points(d: Draft) -> Sequence[str]:
     """Point clouds: distances of all pairs, the nearest neighbours, their features, and the largest of them."""
     points, near, width = d.pick(64, 127, 200), d.pick(4, 7), d.pick(16, 24)
     x = d.input(points, 3)
@@ -163,7 +163,7 @@ def _points(d: _Draft) -> Sequence[str]:
     return [d.dense(d.b.add("ReduceMax", x, axes=[0], keepdims=1), width, 10)]
 
 
-def _state_space(d: _Draft) -> Sequence[str]:
+def _state_space(d: Draft) -> Sequence[str]:
     """Linear recurrences as cumulative sums of decayed inputs, gated."""
     length, width = d.pick(64, 101, 256), d.pick(16, 31)
     x = d.input(d.pick(1, 3), length, width)
@@ -177,7 +177,7 @@ def _state_space(d: _Draft) -> Sequence[str]:
     return [x]
 
 
-def _spectrogram(d: _Draft) -> Sequence[str]:
+def _spectrogram(d: Draft) -> Sequence[str]:
     """Transforms of frames, their power in bands, and convolutions over them."""
     length, bands = d.pick(128, 200, 256), d.pick(23, 40)
     x = d.input(d.pick(1, 2), d.pick(4000, 8009))
@@ -191,7 +191,7 @@ def _spectrogram(d: _Draft) -> Sequence[str]:
     return [d.dense(d.b.add("ReduceMean", d.conv(y, 8, 16, 2, 3), axes=[2, 3], keepdims=0), 16, 5)]
 
 
-def _mixer(d: _Draft) -> Sequence[str]:
+def _mixer(d: Draft) -> Sequence[str]:
     """Products along tokens and along channels in turns, after an embedding of patches."""
     patch, side, width = d.pick(4, 7), d.pick(4, 7), d.pick(31, 64)
     x = d.input(d.pick(1, 4), 3, patch * side, patch * side)
@@ -209,7 +209,7 @@ def _mixer(d: _Draft) -> Sequence[str]:
     return [d.dense(d.b.add("ReduceMean", x, axes=[1], keepdims=0), width, 10)]
 
 
-def _digits(d: _Draft) -> Sequence[str]:
+def _digits(d: Draft) -> Sequence[str]:
     """Classifiers of small grey images, as first lessons have them."""
     x, channels, size = d.input(d.pick(1, 1, 7), 1, 28, 28), 1, 28
     for _ in range(d.pick(1, 2)):
@@ -222,7 +222,7 @@ def _digits(d: _Draft) -> Sequence[str]:
     return [d.b.add("LogSoftmax", d.dense(d.function(x), hidden, 10), axis=-1)]
 
 
-KINDS: dict[str, Callable[[_Draft], Sequence[str]]] = {
+KINDS: dict[str, Callable[[Draft], Sequence[str]]] = {
     "signal": _signal,
     "volume": _volume,
     "channels-last": _channels_last,
@@ -246,6 +246,6 @@ def make(kind: str, seed: int) -> Sample:
     seed : int
         Of its sizes, weights and inputs; any, ``MEMBERS`` of which are measured.
     """
-    draft = _Draft(sum(map(ord, kind)) * 1000 + seed)
+    draft = Draft(sum(map(ord, kind)) * 1000 + seed)
     model, feeds = draft.finish(*KINDS[kind](draft))
     return Sample(f"{kind} {seed}", model, feeds)
