@@ -115,7 +115,7 @@ class Merge {
   const CoveredAxes& axes_;
 };
 
-bool merge_in_body(Graph& graph, const PassContext& context) {
+bool merge_covered_in_body(Graph& graph, const PassContext& context) {
   Rewriter rewriter(graph, context);
   for (Node* node : rewriter.nodes()) {
     if (node->op != "Conv" || rewriter.is_retired(node)) continue;
@@ -130,7 +130,7 @@ bool merge_in_body(Graph& graph, const PassContext& context) {
 
 // Along an axis that a kernel covers whole a convolution sums as over channels: words' vectors, an image's last places.
 bool merge_covered_axes(Graph& graph, const PassContext& context) {
-  return for_each_body(graph, [&](Graph& body) { return merge_in_body(body, context); });
+  return for_each_body(graph, [&](Graph& body) { return merge_covered_in_body(body, context); });
 }
 
 }  // namespace neo

@@ -23,7 +23,7 @@ struct Volume {
     return true;
   }
 
-  // Of the frames that a kernel reads, for each frame of the output.
+  // The size of all frames that a kernel reads, for each frame of the output.
   int64_t gathered_bytes() const { return 4 * channels * kernel[0] * output[0] * input[1] * input[2]; }
 };
 
@@ -137,7 +137,7 @@ class VolumeSplit {
     return insert("Conv", std::move(operands), std::move(attrs));
   }
 
-  // Of a convolution over some of the axes.
+  // The attributes of a convolution over some of the axes.
   Attrs attrs_of(std::initializer_list<size_t> axes) const {
     std::vector<int64_t> strides, dilations, pads;
     for (const size_t axis : axes) {
