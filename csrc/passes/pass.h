@@ -61,6 +61,7 @@ bool expand_normalizations(Graph& graph, const PassContext& context);
 bool fold_scales(Graph& graph, const PassContext& context);
 bool fold_batch_norms(Graph& graph, const PassContext& context);
 bool fold_biases(Graph& graph, const PassContext& context);
+bool split_groups(Graph& graph, const PassContext& context);
 bool split_volumes(Graph& graph, const PassContext& context);
 bool fold_clamps(Graph& graph, const PassContext& context);
 bool fold_pads(Graph& graph, const PassContext& context);

@@ -52,6 +52,7 @@ std::span<const Pass> standard_pipeline() {
       {"fold_biases", fold_biases},
       {"merge_covered_axes", merge_covered_axes},
       {"fold_clamps", fold_clamps},
+      {"split_groups", split_groups},
       {"split_volumes", split_volumes},
       {"multiply_single_pixels", multiply_single_pixels},
       {"require_exact_sums", require_exact_sums},

@@ -37,6 +37,7 @@ _LEFT_OUT = frozenset(
         "expand_attention",
         "expand_deform_conv",
         "merge_covered_axes",
+        "split_groups",
         "split_volumes",
         "expand_einsum",
         "expand_normalizations",
