@@ -11,18 +11,27 @@ constexpr int64_t kMaxGroups = 16;
 // Groups whose channels fill blocks of so many are convolved together.
 constexpr int64_t kBlock = 16;
 
-// Whether each group is convolved by itself: a few groups, whose channels fill no blocks, of kernels of several taps.
-bool is_split(const Node& node) {
-  if (node.op != "Conv" || node.inputs.size() > 3) return false;
-  const int64_t groups = node.int_attr("group", 1);
+// A convolution or a transposed one, and the channels of each group.
+struct Groups {
+  int64_t count = 1, inputs = 0, filters = 0;
+};
+
+// The groups that are convolved one by one: a few, whose channels fill no blocks, of kernels of several taps.
+std::optional<Groups> find_groups(const Node& node) {
+  const bool is_transposed = node.op == "ConvTranspose";
+  if ((node.op != "Conv" && !is_transposed) || node.inputs.size() > 3) return std::nullopt;
   const std::optional<Tensor>& weight = node.inputs[1]->constant;
   const Value* bias = node.input(2);
-  if (groups < 2 || groups > kMaxGroups || !weight || (bias && !bias->constant)) return false;
+  Groups groups{node.int_attr("group", 1)};
+  if (groups.count < 2 || groups.count > kMaxGroups || !weight || (bias && !bias->constant)) return std::nullopt;
   const Dims& dims = weight->dims();
-  const int64_t inputs = dims[1], filters = dims[0] / groups;
-  const bool is_depthwise = inputs == 1 && filters == 1;
+  groups.inputs = is_transposed ? dims[0] / groups.count : dims[1];
+  groups.filters = is_transposed ? dims[1] : dims[0] / groups.count;
   const bool has_taps = std::any_of(dims.begin() + 2, dims.end(), [](int64_t size) { return size > 1; });
-  return dims[0] > 0 && !is_depthwise && has_taps && (inputs % kBlock != 0 || filters % kBlock != 0);
+  const bool is_depthwise = groups.inputs == 1 && groups.filters == 1;
+  const bool fills_blocks = groups.inputs % kBlock == 0 && groups.filters % kBlock == 0;
+  if (!has_taps || is_depthwise || fills_blocks) return std::nullopt;
+  return groups;
 }
 
 std::vector<Value*> split(Rewriter& rewriter, const Node& node, Value* value, int64_t axis, int64_t groups,
@@ -33,20 +42,20 @@ std::vector<Value*> split(Rewriter& rewriter, const Node& node, Value* value, in
                              {{"axis", axis}});
 }
 
-Value* convolve_groups(Rewriter& rewriter, const Node& node) {
-  const int64_t groups = node.int_attr("group", 1);
-  const Dims& weight = node.inputs[1]->constant->dims();
-  const int64_t filters = weight[0] / groups;
+Value* convolve_groups(Rewriter& rewriter, const Node& node, const Groups& groups) {
   Attrs attrs = node.attrs;
   attrs["group"] = int64_t{1};
-  std::vector<std::vector<Value*>> operands = {split(rewriter, node, node.inputs[0], 1, groups, weight[1]),
-                                               split(rewriter, node, node.inputs[1], 0, groups, filters)};
-  if (Value* bias = node.input(2)) operands.push_back(split(rewriter, node, bias, 0, groups, filters));
+  const int64_t of_weight = node.op == "Conv" ? groups.filters : groups.inputs;
+  std::vector<std::vector<Value*>> operands = {split(rewriter, node, node.inputs[0], 1, groups.count, groups.inputs),
+                                               split(rewriter, node, node.inputs[1], 0, groups.count, of_weight)};
+  if (Value* bias = node.input(2)) {
+    operands.push_back(split(rewriter, node, bias, 0, groups.count, groups.filters));
+  }
   std::vector<Value*> results;
-  for (size_t group = 0; group < static_cast<size_t>(groups); ++group) {
+  for (size_t group = 0; group < static_cast<size_t>(groups.count); ++group) {
     std::vector<Value*> own;
     for (const std::vector<Value*>& operand : operands) own.push_back(operand[group]);
-    results.push_back(rewriter.insert(&node, "Conv", std::move(own), attrs));
+    results.push_back(rewriter.insert(&node, node.op, std::move(own), attrs));
   }
   return rewriter.insert(&node, "Concat", std::move(results), {{"axis", int64_t{1}}});
 }
@@ -54,7 +63,9 @@ Value* convolve_groups(Rewriter& rewriter, const Node& node) {
 bool split_groups_in_body(Graph& graph, const PassContext& context) {
   Rewriter rewriter(graph, context);
   for (Node* node : rewriter.nodes()) {
-    if (is_split(*node)) rewriter.replace(node->outputs[0], convolve_groups(rewriter, *node));
+    if (const auto groups = find_groups(*node)) {
+      rewriter.replace(node->outputs[0], convolve_groups(rewriter, *node, *groups));
+    }
   }
   return rewriter.finish();
 }

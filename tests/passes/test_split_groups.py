@@ -42,6 +42,16 @@ def test_each_group_is_convolved(groups: int, inputs: int, filters: int, options
     assert all(node.attrs["group"] == 1 for node in result.nodes if node.op == "Conv")
 
 
+@pytest.mark.parametrize("attributes", ["pads=[1, 0, 1, 1]", "strides=[2, 3], output_padding=[1, 0]", "clamp_max=0.5"])
+@pytest.mark.parametrize("bias", [False, True])
+def test_each_group_of_a_transposed_convolution(attributes: str, bias: bool) -> None:
+    lines = [weights("w", 6, 4, 3, 2), weights("b", 12)][: 1 + bias]
+    lines.append(f"y = ConvTranspose(x, w{', b' if bias else ''}) {{group=3, {attributes}}}")
+    text = 'graph "g" (x: float32[N,6,H,5]) -> (y) {\n  ' + "\n  ".join(lines) + "\n}"
+    ops = ops_of(after(text, "split_groups", "fold_constants"))
+    assert ops == ["Split", *["ConvTranspose"] * 3, "Concat"]
+
+
 @pytest.mark.parametrize(
     ("groups", "inputs", "filters", "options"),
     [
