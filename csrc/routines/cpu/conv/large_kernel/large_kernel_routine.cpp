@@ -110,10 +110,11 @@ class LargeKernelRoutine final : public RoutineOf<LargeKernelRoutine, ConvRoutin
   }
 
  private:
-  // Vector operations on one core: multiplying, copying the columns, transposing the lines.
+  // Cycles on one core: beginning a tap, multiplying, copying the columns, transposing the lines.
   static double cycles(const LargeKernelPlan& plan) {
     const auto real = [](int64_t value) { return static_cast<double>(value); };
-    constexpr double kFma = 1.15, kCopy = 1.5, kTranspose = 0.5, kGather = 2;  // the last two for each float
+    // The last two are for each float.
+    constexpr double kStart = 40, kFma = 1.5, kCopy = 2, kTranspose = 0.65, kGather = 2.6;
     const Im2colConvShape& s = plan.shape;
     const double products = real(s.group_ic() * s.taps() * s.groups * plan.image_blocks);
     const double vectors = real(plan.row_width) / real(plan.lanes);
@@ -121,7 +122,7 @@ class LargeKernelRoutine final : public RoutineOf<LargeKernelRoutine, ConvRoutin
     const double part = real(plan.y_block * plan.x_block);
     const double lines = real(plan.lines(plan.y_block) * plan.line_width(plan.x_block) * plan.image_block * s.out[0]);
     const double moved = lines / part * (plan.image_block % plan.lanes == 0 ? kTranspose : kGather);
-    return products * (real(s.group_oc()) * vectors * kFma + real(plan.channel_blocks) * (copied + moved));
+    return products * (kStart + real(s.group_oc()) * vectors * kFma + real(plan.channel_blocks) * (copied + moved));
   }
 };
 
