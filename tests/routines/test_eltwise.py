@@ -195,3 +195,35 @@ def test_channel_blocks(other, tier):
         graph.outputs = graph.add_node("GlobalAveragePool", [value], ["y"], {}, "q").outputs
         pins = {"p": BLOCKED_POOL, "r": BLOCKED_POOL, "q": "cpu:float32/global_pool_nchwc", "e": ELTWISE}
         check(graph, tier, pins, xs, 35)
+
+
+HEADS = {
+    "Conv": ([2, 3, 5, 7], [4, 3, 3, 3], {}),
+    "ConvTranspose": ([2, 3, 5, 7], [3, 4, 3, 3], {}),
+    "MatMul": ([5, 7], [7, 3], {}),
+    "Gemm": ([5, 7], [7, 3], {}),
+    "MaxPool": ([2, 3, 5, 7], None, {"kernel_shape": [2, 2]}),
+    "Relu": ([5, 7], None, {}),
+}
+
+
+@pytest.mark.parametrize("bounds", ["low", "high", "both", "low, and a constant"])
+@pytest.mark.parametrize("op", HEADS)
+def test_bounds_of_a_clip_that_arrive_at_run_time(op, bounds):
+    sizes, weights, attrs = HEADS[op]
+    random = np.random.default_rng(len(op))
+    x = random.standard_normal(sizes, dtype=np.float32)
+    graph = _native.Graph()
+    operands = [graph.add_input("x", "float32", sizes)]
+    if weights:
+        operands.append(graph.add_constant("w", random.standard_normal(weights, dtype=np.float32)))
+    plain = graph.add_node(op, operands, ["v"], attrs, op).outputs[0]
+    low = graph.add_input("low", "float32", []) if bounds != "high" else None
+    high = graph.add_input("high", "float32", []) if bounds in ("high", "both") else None
+    if bounds.endswith("constant"):
+        high = graph.add_constant("high", np.float32(0.5))
+    graph.outputs = [graph.add_node("Clip", [plain, low, high], ["y"], {}, "clip").outputs[0]]
+    values = {"x": x, "low": np.float32(-0.25), "high": np.float32(0.5)}
+    given = [np.asarray(values[value.name]) for value in graph.inputs]
+    pinned = compile_pinned(graph, TIERS[-1], {})
+    assert_close(pinned(*given), graph.evaluate(given)[0], 32, str(graph))

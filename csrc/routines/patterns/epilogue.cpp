@@ -25,6 +25,10 @@ constexpr std::string_view kEpilogueOps[] = {"Add",  "Relu",      "Clip", "Swish
 
 bool is_activation(const Node& node) {
   if (read_clamp(node) || node.op == "Add") return false;
+  // A bound that arrives at run time is an operand of its own.
+  for (size_t i = 1; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] && !node.inputs[i]->constant) return false;
+  }
   return std::find(std::begin(kEpilogueOps), std::end(kEpilogueOps), node.op) != std::end(kEpilogueOps) &&
          node.outputs.front()->dtype() == DType::Float32 && is_eltwise(node);
 }
