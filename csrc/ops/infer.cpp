@@ -74,6 +74,54 @@ class BareInputs {
   std::map<Value*, std::pair<Type, std::optional<std::vector<Dim>>>> held_;
 };
 
+// Notes the sizes of the bodies' inputs before an inference, to rename them in the bodies where it finds others.
+class BodySizes {
+ public:
+  explicit BodySizes(const Node& node) {
+    for (const auto& [name, body] : node.bodies) {
+      for (const Value* input : body->inputs) {
+        if (input->type.is_tensor() && input->shape().has_rank()) before_.emplace_back(input, input->shape());
+      }
+    }
+  }
+
+  // Whether nodes of the bodies named sizes that are called otherwise now; they name them anew.
+  bool rename_in(const Node& node) const {
+    bool renamed = false;
+    for (const auto& [name, body] : node.bodies) {
+      for (const auto& inner : body->nodes()) {
+        for (auto& [key, attr] : inner->attrs) {
+          if (auto* dims = std::get_if<std::vector<Dim>>(&attr)) {
+            for (Dim& dim : *dims) renamed = rename(dim) || renamed;
+          }
+        }
+        renamed = rename_in(*inner) || renamed;
+      }
+    }
+    return renamed;
+  }
+
+ private:
+  bool rename(Dim& dim) const {
+    const Dim before = dim;
+    dim = dim.substitute([&](const Symbol& symbol) { return now_called(symbol.name); });
+    return !(dim == before);
+  }
+
+  std::optional<Dim> now_called(const std::string& name) const {
+    for (const auto& [input, before] : before_) {
+      const Shape& now = input->shape();
+      for (int i = 0; now.has_rank() && now.rank() == before.rank() && i < now.rank(); ++i) {
+        const auto symbol = before[i].as_symbol();
+        if (symbol && symbol->name == name && !(now[i] == before[i])) return now[i];
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::vector<std::pair<const Value*, Shape>> before_;
+};
+
 }  // namespace
 
 BodyDepth::BodyDepth(const Node& node) {
@@ -123,10 +171,13 @@ std::vector<int> infer_with_ranks(Node& node, const OpRegistry& ops, SymbolTable
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (node.outputs[i]) keep_declared(node.outputs[i]->type, declared[i]);
       }
+      ranks.clear();
       for (int i = 0; i < context.input_count(); ++i) ranks.push_back(context.required_rank(i));
     };
+    const BodySizes sizes(node);
     try {
       infer();
+      if (sizes.rename_in(node)) infer();
     } catch (const Error& error) {
       if (!is_large_expression(error)) throw;
       for (Value* v : node.outputs) {

@@ -84,3 +84,41 @@ def test_what_a_branch_needs_says_nothing_of_the_graph_around_it():
     assert module(np.ones((1, 3, 4, 4), np.float32), np.array(True)).shape == (1, 8, 2, 2)
     with pytest.raises(neo.Error):
         module(five, np.array(True))
+
+
+@pytest.mark.parametrize("carried", [False, True], ids=["captured", "carried"])
+@pytest.mark.parametrize("what", ["Shape", "Size"])
+def test_a_body_follows_sizes_that_are_found_out_later(what, carried):
+    """The sizes of a ConstantOfShape are known once its operand is folded; the body has named them by then."""
+    find = [helper.make_node("Shape", ["v"], ["s"]), helper.make_node("Gather", ["s", "zero"], ["k"])]
+    body = helper.make_graph(
+        [
+            *(find if what == "Shape" else [helper.make_node("Size", ["v"], ["k"])]),
+            helper.make_node("Mod", ["i", "k"], ["m"]),
+            helper.make_node("Add", ["c", "m"], ["c1"]),
+            helper.make_node("Identity", ["go"], ["go1"]),
+            *([helper.make_node("Relu", ["v"], ["v1"])] if carried else []),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("i", TensorProto.INT64, []),
+            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("c", TensorProto.INT64, []),
+            *([helper.make_tensor_value_info("v", TensorProto.FLOAT, None)] if carried else []),
+        ],
+        [onnx.ValueInfoProto(name=name) for name in ("go1", "c1", *(["v1"] if carried else []))],
+    )
+    loop = helper.make_node(
+        "Loop", ["count", "", "zero", *(["t"] if carried else [])], ["n", *(["w"] if carried else [])], body=body
+    )
+    nodes = [
+        helper.make_node("Shape", ["x"], ["xs"]),
+        helper.make_node("ScatterElements", ["xs", "places", "three"], ["ts"]),
+        helper.make_node("ConstantOfShape", ["ts"], ["t" if carried else "v"]),
+        loop,
+        helper.make_node("Cast", ["n"], ["y"], to=TensorProto.FLOAT),
+    ]
+    constants = {"places": np.array([0]), "three": np.array([3]), "zero": np.array(0), "count": np.array(7)}
+    module = neo.compile(_model(nodes, [("x", TensorProto.FLOAT, [2, 2])], constants))
+    size = 3 if what == "Shape" else 6
+    assert module(np.zeros((2, 2), np.float32)) == sum(i % size for i in range(7))
