@@ -108,6 +108,52 @@ def test_sparse_constants(index: Any, flat: bool, form: str) -> None:
     close(got, x + np.array([[0, 3, 0], [0, 0, -4]], np.float32))
 
 
+def test_a_sparse_constant_as_attribute_value() -> None:
+    values = numpy_helper.from_array(np.array([3, -4], np.float32), "w")
+    sparse = helper.make_sparse_tensor(values, numpy_helper.from_array(np.array([1, 5]), "places"), [2, 3])
+    node = helper.make_node("Constant", [], ["w"])
+    node.attribute.append(onnx.AttributeProto(name="value", type="SPARSE_TENSOR", sparse_tensor=sparse))
+    x = normal(2, 3)
+    model = model_of([node, helper.make_node("Add", ["x", "w"], ["y"])], [value_info("x", x)], ["y"])
+    close(neo.compile(model)(x), x + np.array([[0, 3, 0], [0, 0, -4]], np.float32))
+
+
+def constant(value: float, name: str = "c") -> onnx.NodeProto:
+    return helper.make_node("Constant", [], [name], value=numpy_helper.from_array(np.float32(value)))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "initializers", "counts"),
+    [
+        ([], [], [1, 2, 3], 3),
+        ([constant(1)], [constant(2)], [], 2),
+        ([], [constant(1), constant(2)], [3], 2),
+        ([constant(1)], [], [2, 3], 1),
+    ],
+)
+@pytest.mark.parametrize("is_input", [False, True])
+def test_of_constants_of_one_name_the_last_counts(
+    before: list[onnx.NodeProto], after: list[onnx.NodeProto], initializers: list[float], counts: float, is_input: bool
+) -> None:
+    x = normal(2, 3)
+    nodes = [*before, helper.make_node("Add", ["x", "c"], ["y"]), *after]
+    inputs = [value_info("x", x), *([value_info("c", np.float32(0))] if is_input else [])]
+    tensors = [numpy_helper.from_array(np.float32(value), "c") for value in initializers]
+    module = neo.compile(model_of(nodes, inputs, ["y"], initializers=tensors))
+    assert [value.name for value in module.inputs] == ["x"]
+    close(module(x), x + np.float32(counts))
+
+
+def test_control_flow_that_makes_nothing_is_left_out() -> None:
+    x = normal(2, 3)
+    nothing = helper.make_graph([], "nothing", [], [])
+    nodes = [
+        helper.make_node("If", [], [], then_branch=nothing, else_branch=nothing),
+        helper.make_node("Neg", ["x"], ["y"]),
+    ]
+    close(neo.compile(model_of(nodes, [value_info("x", x)], ["y"]))(x), -x)
+
+
 # Operators
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import neo
@@ -78,6 +79,27 @@ def test_attention_with_a_bias_of_scores(bias: tuple[int, int]) -> None:
     symbols = {0: ["B", "S", 6], 5: ["B" if bias[0] > 1 else 1, bias[1], "S", "S"]}
     check("Attention", [x, w, b, None, None, added], symbols=symbols, num_heads=N, scale=0.3)
     check("Attention", [x, w, b, masks(S)["keys"], None, added], num_heads=N, mask_filter_value=-50.0)
+
+
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("form", ["lengths", "keys", "queries and keys"])
+def test_a_masked_score_below_the_numbers_of_the_dtype(form: str, dtype: Any, causal: int) -> None:
+    """Keys that are masked and come later too have a score, of which the softmax makes 0."""
+    arrays = [normal(B, S, 6), normal(6, 3 * D), normal(3 * D)]
+    model, feeds = node_model(
+        "Attention",
+        [*(array.astype(dtype) for array in arrays), masks(S)[form]],
+        {"num_heads": N, "unidirectional": causal, "mask_filter_value": float(np.finfo(np.float32).min)},
+        opset=17,
+        domain=DOMAIN,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = neo.compile(model).run(feeds)
+    tolerance = 2e-5 if dtype == np.float32 else 4e-3
+    for mine, theirs in zip(got.values(), answers(model, feeds), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=tolerance, atol=tolerance)
 
 
 def test_attention_with_values_of_another_size() -> None:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from neo import _native
 
 __all__ = [
-    "HIDDEN",
     "Scores",
     "add_values",
     "append_heads",
@@ -22,6 +21,7 @@ __all__ = [
     "dims_of",
     "join_heads",
     "key_bias",
+    "lowest",
     "positions_of",
     "rotate",
     "slice_axis",
@@ -29,8 +29,7 @@ __all__ = [
     "split_last",
 ]
 
-# The value of a score that no softmax sees: the lowest float32, which keeps differences of hidden scores finite.
-HIDDEN = -3.4028234663852886e38
+_LOWEST = {"float16": -65504.0, "bfloat16": -3.3895313892515355e38, "float32": -3.4028234663852886e38}
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,11 @@ class Scores:
     scale: float = 0.0
     softcap: float = 0.0
     sinks: Any = None
+
+
+def lowest(dtype: str) -> float:
+    """The score of a key that no softmax sees: the lowest number, which keeps differences of hidden scores finite."""
+    return _LOWEST.get(dtype, _LOWEST["float32"])
 
 
 def dims_of(call: Call, value: _native.Value, *axes: int) -> _native.Value:
@@ -122,7 +126,7 @@ def causal_bias(
     """What hides later keys from earlier queries, [queries, keys]; `past` keys (int64 [1]) come before the first query."""
     rows = call.add("Unsqueeze", [positions_of(call, queries, past), call.array([1])])
     seen = call.add("GreaterOrEqual", [rows, positions_of(call, keys)])
-    return _choose(call, seen, HIDDEN if dtype != "float16" else -65504.0, dtype)
+    return _choose(call, seen, lowest(dtype), dtype)
 
 
 def key_bias(
@@ -145,12 +149,13 @@ def key_bias(
     keys, past : Value
         Their numbers, int64 [1].
     value : float
-        The score of a key that is masked.
+        The score of a key that is masked; one below the dtype's numbers is the lowest of them.
     """
     shape = mask.shape
     if shape is None or not 1 <= len(shape) <= 4:
         raise call.refuse("the mask must have 1 to 4 axes" + ("" if shape is None else f". Got {len(shape)}"))
     dtype = like.dtype
+    value = max(value, lowest(dtype))
     if len(shape) == 1:
         return _choose(call, _seen_by_lengths(call, mask, like, keys), value, dtype)
     if len(shape) == 4:

@@ -19,7 +19,7 @@ from neo.frontend.onnx.call import Call, Results
 from neo.frontend.onnx.functions import schema_function, without_inputs
 from neo.frontend.onnx.load import Loaded
 from neo.frontend.onnx.microsoft_nchwc import block_size
-from neo.frontend.onnx.order import body_graphs, names_read, node_order
+from neo.frontend.onnx.order import body_graphs, constant_names, names_read, node_order
 from neo.frontend.onnx.registry import Converter, find_converter
 from neo.frontend.onnx.scope import Scope
 from neo.frontend.onnx.signature import check_signature, find_schema
@@ -108,6 +108,7 @@ class Importer:
         scope = Scope(graph)
         context = Context(_opsets_of(self._model.opset_import) or {"": 1})
         self._add_initializers(scope, proto, self._tensors)
+        constants = constant_names(proto.node)
         seen = set()
         for value in proto.input:
             check_names(value.name)
@@ -115,7 +116,8 @@ class Importer:
                 msg = f"[import] an input must have a name of its own. Got {value.name!r}"
                 raise ModelError(msg)
             seen.add(value.name)
-            if value.name not in scope.values:  # else an initializer that the caller may not replace: neo folds it
+            # An initializer or a Constant of its name is what the caller may not replace: neo folds it.
+            if value.name not in scope.values and value.name not in constants:
                 scope.define(value.name, self._add_input(graph, value), "graph inputs")
         unknown = set(self._shapes) - set(self._symbols)
         if unknown:
@@ -198,11 +200,17 @@ class Importer:
     def _add_initializers(
         self, scope: Scope, proto: onnx.GraphProto, large: Mapping[int, np.ndarray[Any, Any]]
     ) -> None:
+        # The last of one name counts, and a Constant node before them, as in ONNX Runtime.
+        last = {tensor.name: index for index, tensor in enumerate(proto.initializer)}
+        for name in constant_names(proto.node):
+            last.pop(name, None)
         for index, tensor in enumerate(proto.initializer):
             check_names(tensor.name)
             if not tensor.name:
                 msg = "[import] an initializer must have a name. Got none"
                 raise ModelError(msg)
+            if last.get(tensor.name) != index:
+                continue
             array = large.get(index)
             if array is None:
                 array = tensor_array(tensor, self._folders, f"initializer {tensor.name!r}")
@@ -244,6 +252,8 @@ class Importer:
     def _convert_node(self, scope: Scope, node: onnx.NodeProto, context: Context, index: int) -> None:
         place = self._enter(node, context, index)
         outputs = [name for name in node.output if name]
+        if not outputs and node.op_type in control.OPERATORS and _domain(node.domain) == "":
+            return  # it computes nothing that anybody could read
         if self.refusals and any(scope.is_missing(name) for name in names_read(node)):
             self._survey(node, context, place, scope.depth)
             for name in outputs:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from neo.errors import ModelError
 from neo.frontend.onnx.attention_parts import (
-    HIDDEN,
     Scores,
     add_values,
     attend,
     dims_of,
     join_heads,
+    lowest,
     positions_of,
     rotate,
     slice_axis,
@@ -170,8 +170,7 @@ def _hidden_keys(call: Call, q: _native.Value, lengths: _Lengths) -> _native.Val
     window = int(call.attrs.get("local_window_size", -1))
     if window > 0:
         seen = call.add("And", [seen, call.add("Greater", [steps, call.add("Sub", [at, call.array([window])])])])
-    hidden = HIDDEN if q.dtype != "float16" else -65504.0
-    chosen = call.add("Where", [seen, call.array(0.0, q.dtype), call.array(hidden, q.dtype)])
+    chosen = call.add("Where", [seen, call.array(0.0, q.dtype), call.array(lowest(q.dtype), q.dtype)])
     result: _native.Value = call.add("Unsqueeze", [chosen, call.array([1])])
     return result
 

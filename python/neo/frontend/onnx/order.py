@@ -8,7 +8,7 @@ import onnx
 
 from neo.errors import ModelError
 
-__all__ = ["body_graphs", "names_read", "node_order"]
+__all__ = ["body_graphs", "constant_names", "names_read", "node_order"]
 
 
 def body_graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
@@ -20,6 +20,11 @@ def body_graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
         elif attribute.type == onnx.AttributeProto.GRAPHS:
             graphs.extend(attribute.graphs)
     return graphs
+
+
+def constant_names(nodes: Sequence[onnx.NodeProto]) -> set[str]:
+    """Names of the values that Constant nodes make."""
+    return {name for node in nodes if node.op_type == "Constant" for name in node.output}
 
 
 def names_read(node: onnx.NodeProto) -> list[str]:
@@ -38,23 +43,29 @@ def names_read(node: onnx.NodeProto) -> list[str]:
 def node_order(nodes: Sequence[onnx.NodeProto], known: Container[str]) -> list[int]:
     """Indices in an order in which every value is made before it is read; the file's own where that is one.
 
+    Only the last of several Constant nodes of one name is in it, as in ONNX Runtime.
+
     Raises
     ------
     neo.ModelError
         There is a cycle.
     """
     maker: dict[str, int] = {}
+    replaced = set()
     for i, node in enumerate(nodes):
         for name in node.output:
-            maker.setdefault(name, i)
+            first = maker.setdefault(name, i)
+            if first != i and node.op_type == nodes[first].op_type == "Constant":
+                replaced.add(first)
+                maker[name] = i
     maker.pop("", None)
     needs = [[maker[n] for n in names_read(node) if n in maker and n not in known] for node in nodes]
     if all(j < i for i, makers in enumerate(needs) for j in makers):
-        return list(range(len(needs)))
+        return [i for i in range(len(needs)) if i not in replaced]
     order: list[int] = []
     state = bytearray(len(nodes))  # 0 new, 1 open, 2 done
     for start in range(len(nodes)):
-        stack = [start]
+        stack = [] if start in replaced else [start]
         while stack:
             i = stack[-1]
             if state[i] == 2:

@@ -66,7 +66,9 @@ def check_signature(
                 f"Got {name!r}, expected {expected} - at {place}"
             )
             raise ModelError(msg)
-        if attribute.type != known.type.value:
+        # A sparse tensor is read as the dense one.
+        is_sparse = attribute.type == onnx.AttributeProto.SPARSE_TENSOR and known.type == known.type.TENSOR
+        if attribute.type != known.type.value and not is_sparse:
             got = onnx.AttributeProto.AttributeType.Name(attribute.type)
             msg = f"[{op}] attribute {name!r} must have its type. Got {got}, expected {known.type.name} - at {place}"
             raise DTypeError(msg)
