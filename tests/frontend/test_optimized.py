@@ -115,6 +115,38 @@ def test_channels_in_blocks_of_either_size(block: int) -> None:
     np.testing.assert_allclose(neo.compile(model)(x), want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(("block", "inputs"), [(8, 3), (16, 3), (16, 9), (16, 12), (16, 15)])
+@pytest.mark.parametrize("outputs", [16, 32])
+def test_blocks_that_broadcast(block: int, inputs: int, outputs: int) -> None:
+    """Channels scale by their own means: blocks are an axis of their own before the product, and none behind it."""
+    x, weights = RANDOM.normal(2, inputs, 5, 6), RANDOM.normal(outputs, inputs, 1, 1)
+    domain = "com.microsoft.nchwc"
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["p"], domain=domain, kernel_shape=[1, 1]),
+        helper.make_node("GlobalAveragePool", ["p"], ["g"], domain=domain),
+        helper.make_node("Reshape", ["p", "apart"], ["p5"]),
+        helper.make_node("Reshape", ["g", "apart"], ["g5"]),
+        helper.make_node("Mul", ["g5", "p5"], ["m5"]),
+        helper.make_node("Reshape", ["m5", "together"], ["m"]),
+        helper.make_node("ReorderOutput", ["m"], ["y"], domain=domain, channels=outputs),
+    ]
+    arrays = {
+        "w": blocked(weights, block, is_direct=True),
+        "apart": np.array([0, outputs // block, 0, 0, block]),
+        "together": np.array([0, outputs, 0, 0]),
+    }
+    graph = helper.make_graph(
+        nodes,
+        "scaled",
+        [helper.make_tensor_value_info("x", 1, ["n", inputs, "h", "w"])],
+        [helper.make_tensor_value_info("y", 1, None)],
+        [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(domain, 1)])
+    plain = np.einsum("oi,nihw->nohw", weights[:, :, 0, 0], x)
+    np.testing.assert_allclose(neo.compile(model)(x), plain * plain.mean((2, 3), keepdims=True), rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("channels", [4, 8])
 def test_channels_that_only_a_call_tells(channels: int) -> None:
     """Behind sizes that are computed, the weights say how many channels a block must have."""

@@ -80,7 +80,7 @@ class Importer:
 
     @cached_property
     def channel_block(self) -> int:
-        """Channels of a block, in models that ONNX Runtime saved with their channels in blocks."""
+        """Channels of a block, in models that ONNX Runtime saved with their channels in blocks; else 0."""
         return block_size(self._model)
 
     def run(self) -> _native.Graph:

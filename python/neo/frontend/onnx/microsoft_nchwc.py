@@ -1,9 +1,10 @@
 """com.microsoft.nchwc: convolutions and pools over blocks of channels, as ONNX Runtime saves them at its highest level.
 
 Here a tensor in blocks is the plain tensor whose channels fill whole blocks, those that were added being 0, and weights
-are put back in ONNX's order. The size of a block is that of the machine that saved the model: 16 with AVX-512 and on
-Arm, else 8. The file does not say it. It is inferred from numbers of channels, and where they do not tell it is taken
-to be this machine's, as ONNX Runtime does.
+are put back in ONNX's order. Where the operands of a sum or a product broadcast, ONNX Runtime writes a Reshape to
+[batch, blocks, height, width, block] before it and one back behind it; plain tensors broadcast as they are. The size of
+a block is that of the machine that saved the model: 16 with AVX-512 and on Arm, else 8. The file does not say it. It is
+inferred from numbers of channels, and where they do not tell it is taken to be this machine's, as ONNX Runtime does.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from neo.frontend.onnx.microsoft_fused import activated
 from neo.frontend.onnx.registry import register
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["block_size"]
 
@@ -35,8 +36,17 @@ def _round_up(count: int, block: int) -> int:
 def _evidence(graph: onnx.GraphProto) -> Iterator[int]:
     """Sizes of a block that some node of the model could not have with the other size."""
     weights = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
+    shapes = {
+        tensor.name: np.frombuffer(tensor.raw_data, "<i8").tolist()
+        for tensor in graph.initializer
+        if tensor.data_type == onnx.TensorProto.INT64 and list(tensor.dims) == [5] and len(tensor.raw_data) == 40
+    }
     makers = {name: node for node in graph.node for name in node.output}
     for node in graph.node:
+        if node.op_type == "Reshape" and node.domain == "" and len(node.input) > 1:
+            split = _split_channels(shapes.get(node.input[1], ()))
+            if split in (8, 16):
+                yield split
         if node.domain != _DOMAIN:
             continue
         if node.op_type == "Conv" and len(node.input) > 1 and node.input[1] in weights:
@@ -44,9 +54,10 @@ def _evidence(graph: onnx.GraphProto) -> Iterator[int]:
             if len(dims) < 2:
                 continue
             maker = makers.get(node.input[0])
-            if dims[0] % 16 or (dims[1] > 8 and dims[1] % 16):
+            # Inputs fill blocks, or are fewer than a block holds and plain.
+            if dims[0] % 16 or (dims[1] > 16 and dims[1] % 16):
                 yield 8
-            elif dims[1] >= 8 and (maker is None or maker.op_type == "ReorderOutput"):
+            elif 8 < dims[1] < 16 or (dims[1] == 8 and (maker is None or maker.op_type == "ReorderOutput")):
                 yield 16
         elif node.op_type == "ReorderOutput":
             channels = next((a.i for a in node.attribute if a.name == "channels"), 0)
@@ -57,8 +68,18 @@ def _evidence(graph: onnx.GraphProto) -> Iterator[int]:
                 yield 16 if weights[maker.input[1]][0] == _round_up(channels, 16) else 8
 
 
+def _split_channels(shape: Sequence[int]) -> int:
+    """The block of a shape by which a Reshape takes channels apart, [0, blocks, 0, 0, block]; 0 for another shape."""
+    return shape[4] if len(shape) == 5 and shape[0] == shape[2] == shape[3] == 0 and min(shape[1], shape[4]) > 0 else 0
+
+
 def block_size(model: onnx.ModelProto) -> int:
-    """Channels of a block: what the model's own numbers say, else what ONNX Runtime would take on this machine."""
+    """Channels of a block: what the model's own numbers say, else what ONNX Runtime would take on this machine.
+
+    0 where nothing is in blocks.
+    """
+    if all(node.domain != _DOMAIN for node in model.graph.node):
+        return 0
     for size in _evidence(model.graph):
         return size
     return 8 if _native.host_isa() in ("avx2", "scalar") else 16
@@ -120,6 +141,14 @@ def _reorder_output(call: Call) -> Results:
     if call.attrs.get("channels_last", 0):
         y = call.add("Transpose", [y], {"perm": [0, *range(2, rank), 1]})
     return [y]
+
+
+@register("Reshape", since=5)
+def _reshape(call: Call) -> Results:
+    block, sizes = call.importer.channel_block, call.constant(1)
+    if block and sizes is not None and sizes.ndim == 1 and _split_channels(sizes.tolist()) == block:
+        return [_with_channels(call, call.need(0), int(sizes[1]) * block)]
+    return call.finish("Reshape", call.inputs, call.attrs)
 
 
 @register("Conv", domain=_DOMAIN)
