@@ -92,6 +92,7 @@
   X(subpixel_winograd)         \
   X(transposed_depthwise)      \
   X(winograd)                  \
+  X(int8_winograd)             \
   X(int8_direct_nchwc)         \
   X(int8_direct_nchw)          \
   X(int8_gemm)                 \

@@ -55,6 +55,25 @@ NEO_INLINE void store_four(uint8_t* p, int64_t step, int64_t count, I32 a, I32 b
   if (count > 2) _mm_storeu_si128((__m128i*)(p + 2 * step), _mm512_extracti32x4_epi32(bytes, 2));
   if (count > 3) _mm_storeu_si128((__m128i*)(p + 3 * step), _mm512_extracti32x4_epi32(bytes, 3));
 }
+#elif defined(NEO_ISA_AVX2)
+constexpr bool kStoresFour = true;
+NEO_INLINE void store_four(uint8_t* p, int64_t step, int64_t count, I32 a, I32 b, I32 c, I32 d, int32_t plus,
+                           bool is_signed) {
+  const __m256i offset = _mm256_set1_epi16((int16_t)plus);
+  const __m256i ab = _mm256_adds_epi16(_mm256_packs_epi32(a.v, b.v), offset);
+  const __m256i cd = _mm256_adds_epi16(_mm256_packs_epi32(c.v, d.v), offset);
+  const __m256i mixed = is_signed ? _mm256_packs_epi16(ab, cd) : _mm256_packus_epi16(ab, cd);
+  const __m256i bytes = _mm256_permutevar8x32_epi32(mixed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  if (step == kLanes && count >= 4) {
+    _mm256_storeu_si256((__m256i*)p, bytes);
+    return;
+  }
+  const __m128i low = _mm256_castsi256_si128(bytes), high = _mm256_extracti128_si256(bytes, 1);
+  _mm_storel_epi64((__m128i*)p, low);
+  if (count > 1) _mm_storeh_pd((double*)(p + step), _mm_castsi128_pd(low));
+  if (count > 2) _mm_storel_epi64((__m128i*)(p + 2 * step), high);
+  if (count > 3) _mm_storeh_pd((double*)(p + 3 * step), _mm_castsi128_pd(high));
+}
 #else
 constexpr bool kStoresFour = false;
 NEO_INLINE void store_four(uint8_t*, int64_t, int64_t, I32, I32, I32, I32, int32_t, bool) {}

@@ -3,7 +3,9 @@
 // Products of small integers, summed in the int32 lanes of a vector: what products of 8-bit codes are written in. Every
 // tier gives the same numbers.
 //
-//   dot_pairs(c, a, b)     c + a0 * b0 + a1 * b1, where each lane of a and b holds two int16
+//   dot_pairs(c, a, b)     c + a0 * b0 + a1 * b1, where each lane of a and b holds two int16. Where kSplitsPairs, all
+//                          lanes of a are the same, and b holds the first ones of all lanes and then the second
+//   load_pairs(a, b)       kLanes bytes from each address as such words, which are not split
 //
 // Tiers with kHasDotBytes also have:
 //
@@ -19,6 +21,7 @@
 namespace neo::NEO_ISA {
 
 // Left to themselves, compilers compute many products before they add any, for which there are no registers.
+constexpr bool kSplitsPairs = kLanes < 8;
 #if defined(NEO_ISA_AVX512)
 constexpr bool kHasDotBytes = true;
 NEO_INLINE void dot_pairs(I32& c, I32 a, I32 b) {
@@ -64,12 +67,24 @@ NEO_INLINE void dot_pairs(I32& c, I32 a, I32 b) {
 #elif defined(NEO_ISA_NEON)
 NEO_INLINE void dot_pairs(I32& c, I32 a, I32 b) {
   const int16x8_t x = vreinterpretq_s16_s32(a.v), y = vreinterpretq_s16_s32(b.v);
-  c.v = vaddq_s32(c.v, vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y)));
+  c.v = vmlal_high_laneq_s16(vmlal_laneq_s16(c.v, vget_low_s16(y), x, 0), y, x, 1);
 }
 #else
 NEO_INLINE void dot_pairs(I32& c, I32 a, I32 b) {
-  const I32 low = shift_right<16>(shift_left<16>(a)) * shift_right<16>(shift_left<16>(b));
-  c = c + low + shift_right<16>(a) * shift_right<16>(b);
+  int16_t lanes[2 * kLanes];
+  __builtin_memcpy(lanes, &b, sizeof lanes);
+  int32_t first[kLanes], second[kLanes];
+  for (int i = 0; i < kLanes; ++i) {
+    first[i] = lanes[i];
+    second[i] = lanes[kLanes + i];
+  }
+  c = c + shift_right<16>(shift_left<16>(a)) * load_i32(first) + shift_right<16>(a) * load_i32(second);
+}
+#endif
+#if defined(NEO_ISA_AVX2)
+NEO_INLINE I32 load_pairs(const uint8_t* a, const uint8_t* b) {
+  const __m128i bytes = _mm_unpacklo_epi8(_mm_loadl_epi64((const __m128i*)a), _mm_loadl_epi64((const __m128i*)b));
+  return {_mm256_cvtepu8_epi16(bytes)};
 }
 #endif
 NEO_INLINE void dot_bytes(I32&, I32, I32) {}
@@ -80,6 +95,12 @@ NEO_INLINE I32 load_columns(const uint8_t*) {
 }
 NEO_INLINE I32 load_columns(const uint8_t*, const uint8_t*, const uint8_t*, const uint8_t*) {
   return broadcast_i32(0);
+}
+#endif
+
+#if !defined(NEO_ISA_AVX2)
+NEO_INLINE I32 load_pairs(const uint8_t* a, const uint8_t* b) {
+  return load_u8(a) | shift_left<16>(load_u8(b));
 }
 #endif
 

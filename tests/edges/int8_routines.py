@@ -125,6 +125,11 @@ INT8_ROUTINES: dict[str, list[Spec]] = {
         Spec(_IMAGE, _with_function(_code_conv("OC33", pads=_SAME))),
         Spec({**_IMAGE, "D": 5}, _code_conv("OC333", axes="NCDHW", pads=[1] * 6, strides=[2, 1, 1])),
     ],
+    "cpu:int8/winograd_nchwc": [
+        Spec(_IMAGE, _code_conv("OC33", pads=_SAME)),
+        Spec(_IMAGE, _code_conv("OC33", residual=True, pads=_SAME)),
+        Spec(_IMAGE, _with_function(_code_conv("OC33", zero=37, pads=_SAME))),
+    ],
     "cpu:int8/direct_nchw": [
         Spec(_THREE, _code_conv("OC33", pads=_SAME, strides=[2, 2])),
         Spec({**_THREE, "C": 1}, _code_conv("OC55", zero=37, pads=[2] * 4)),

@@ -15,20 +15,26 @@ PLANES = "cpu:int8/direct_nchw"
 DEPTHWISE = "cpu:int8/depthwise_nchwc"
 GEMM = "cpu:int8/gemm"
 MATMUL = "cpu:int8/matmul"
+WINOGRAD = "cpu:int8/winograd_nchwc"
 POOL = "cpu:int8/pool_nchwc"
 CASES = 30
 
 
 def conv_case(
-    seed: int, depthwise: bool = False, residual: str = "", narrow: bool = False, function: str | None = None
+    seed: int,
+    depthwise: bool = False,
+    residual: str = "",
+    narrow: bool = False,
+    function: str | None = None,
+    square: bool = False,
 ) -> Codes:
     """A convolution, `narrow`: of groups of a few channels; with a residual the sums may be rounded before it is added.
 
-    `function`: elementwise operators behind it, none or more.
+    `function`: elementwise operators behind it, none or more. `square`: 3x3 taps with a stride of 1.
     """
     case = Codes(seed)
     random = case.random
-    rank = pick(random, [1, 2, 2, 2] if depthwise else [1, 2, 2, 3])
+    rank = 2 if square else pick(random, [1, 2, 2, 2] if depthwise else [1, 2, 2, 3])
     groups = 1
     out, per_group = int(random.integers(1, 40)), int(random.integers(1, 40))
     if depthwise:
@@ -40,8 +46,8 @@ def conv_case(
     kernel = [int(random.integers(1, 5)) for _ in range(rank)]
     stride = [int(random.integers(1, 4)) for _ in range(rank)]
     dilation = [int(random.integers(1, 3)) for _ in range(rank)]
-    if random.random() < 0.4:
-        kernel, stride, dilation = [1] * rank, [1] * rank, [1] * rank
+    if square or random.random() < 0.4:
+        kernel, stride, dilation = [3 if square else 1] * rank, [1] * rank, [1] * rank
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     begin = [int(random.integers(0, e)) for e in extent]
     end = [int(random.integers(0, e)) for e in extent]
@@ -128,6 +134,53 @@ def conv_case(
 @pytest.mark.parametrize("seed", range(CASES))
 def test_convolution(seed: int, routine: str, tier: str) -> None:
     conv_case(seed).check(tier, {"q": routine})
+
+
+@by_tier
+@pytest.mark.parametrize("function", [None, "HardSwish"], ids=["", "HardSwish"])
+@pytest.mark.parametrize("residual", ["", "rounded"])
+@pytest.mark.parametrize("seed", range(CASES // 2))
+def test_winograd(seed: int, residual: str, function: str | None, tier: str) -> None:
+    """Any padding, sizes that are no multiples of a tile's, weights with zero points."""
+    case = conv_case(seed, residual=residual, function=function, square=True)
+    case.check(tier, {"f" if function else "q": WINOGRAD})
+
+
+@by_tier
+@pytest.mark.parametrize(("zero", "channels"), [(0, 115), (255, 115), (127, 229)])
+@pytest.mark.parametrize("weight", [-127, 127])
+def test_largest_sums_by_winograd(weight: int, zero: int, channels: int, tier: str) -> None:
+    """The most channels of weights of one sign whose sums stay below 2^25; of one more they may not."""
+    for count in (channels, channels + 1):
+        graph = _native.Graph()
+        x = graph.add_input("x", "uint8", [1, count, 6, 5])
+        w = graph.add_constant("w", np.full([3, count, 3, 3], weight, np.int8))
+        point = graph.add_constant("z", np.uint8(zero))
+        graph.outputs = graph.add_node("ConvInteger", [x, w, point], ["y"], {"pads": [1] * 4}, "q").outputs
+        graph.infer()
+        if count > channels:
+            assert rejections(graph, tier, "q")[WINOGRAD] == "a sum may reach 2^25"
+            continue
+        pinned = compile_pinned(graph, tier, {"q": WINOGRAD})
+        assert pinned.routines["q"].split("{")[0] == WINOGRAD
+        for code in (0, 1, 128, 254, 255):
+            codes = np.full([1, count, 6, 5], code, np.uint8)
+            np.testing.assert_array_equal(pinned(codes), graph.evaluate([codes])[0])
+
+
+def test_says_why_winograd_does_not_take_a_convolution() -> None:
+    for dims, attrs, reason in [
+        ([8, 4, 3, 3], {"strides": [2, 1]}, "the kernel is not 3x3 with a stride of 1"),
+        ([8, 4, 3, 5], {}, "the kernel is not 3x3 with a stride of 1"),
+        ([8, 2, 3, 3], {"group": 2}, "the convolution has groups"),
+        ([8, 4, 3], {}, "not a convolution of two axes"),
+    ]:
+        graph = _native.Graph()
+        x = graph.add_input("x", "uint8", [1, 4, *[9] * (len(dims) - 2)])
+        w = graph.add_constant("w", np.ones(dims, np.int8))
+        graph.outputs = graph.add_node("ConvInteger", [x, w], ["y"], attrs, "q").outputs
+        graph.infer()
+        assert rejections(graph, "scalar", "q")[WINOGRAD] == reason
 
 
 @by_tier
@@ -416,7 +469,7 @@ def test_whole_product(seed: int, zero: str, tier: str) -> None:
 
 
 @by_tier
-@pytest.mark.parametrize("routine", [GEMM, BLOCKED, PLANES, DEPTHWISE])
+@pytest.mark.parametrize("routine", [GEMM, BLOCKED, PLANES, DEPTHWISE, WINOGRAD])
 @pytest.mark.parametrize("seed", range(8))
 def test_scale_that_running_tells(seed: int, routine: str, tier: str) -> None:
     """Numbers as DynamicQuantizeLinear and the product of scales make them."""

@@ -404,12 +404,20 @@ bool has_byte_weights(const Int8Product& product) {
   return fits;
 }
 
-int64_t largest_sum(const Int8Product& product) {
-  constexpr int64_t kLargestCode = 255, kSmallDepth = 8192;
-  if (product.depth() <= kSmallDepth) return kLargestCode * kLargestCode * product.depth();
-  std::vector<int64_t> sums(static_cast<size_t>(product.channels()));
-  for_each_weight(product, [&](size_t c, int32_t weight) { sums[c] += std::abs(weight); });
-  return kLargestCode * *std::max_element(sums.begin(), sums.end());
+bool sums_fit(const Int8Product& product, int64_t limit) {
+  constexpr int64_t kLargestCode = 255;
+  if (kLargestCode * kLargestCode * product.depth() <= limit) return true;
+  // The ends of the range of x less its zero point; a zero point that only running tells may be any code.
+  const int64_t first = product.x_grid.is_signed() ? -128 : 0, zero = product.x_grid.zero;
+  const int64_t lo = product.x_zero ? -kLargestCode : first - zero;
+  const int64_t hi = product.x_zero ? kLargestCode : first + kLargestCode - zero;
+  std::vector<int64_t> least(static_cast<size_t>(product.channels())), most = least;
+  for_each_weight(product, [&](size_t c, int32_t weight) {
+    least[c] += std::min(weight * lo, weight * hi);
+    most[c] += std::max(weight * lo, weight * hi);
+  });
+  return -*std::min_element(least.begin(), least.end()) <= limit &&
+         *std::max_element(most.begin(), most.end()) <= limit;
 }
 
 }  // namespace neo

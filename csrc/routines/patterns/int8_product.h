@@ -65,7 +65,8 @@ std::optional<Int8Product> read_int8_product(const Workload& workload, std::stri
 
 // Whether the codes of the weights less their zero points are in [-128, 127]; reads them.
 bool has_byte_weights(const Int8Product& product);
-// The largest magnitude that a sum of products can have: of codes of x less its zero point by the weights of an output.
-int64_t largest_sum(const Int8Product& product);
+// Whether no sum of products can have a magnitude above the limit: of codes of x less its zero point by the weights of
+// an output. Reads the weights where their number alone does not tell.
+bool sums_fit(const Int8Product& product, int64_t limit);
 
 }  // namespace neo

@@ -234,7 +234,7 @@ class CodesEltwiseRoutine final : public RoutineOf<CodesEltwiseRoutine> {
     c.outputs.push_back(plain_schema(e.y->type));
     if (e.x->dtype() == e.y->dtype()) c.in_place = workload.input_index(e.x);
     const auto count = static_cast<double>(element_count(e.y->shape().hint_dims()));
-    constexpr double kLookUpCycles = 2, kBinaryCycles = 13, kRepeatCycles = 10;  // of a vector
+    constexpr double kLookUpCycles = 2, kBinaryCycles = 8, kRepeatCycles = 7;  // of a vector
     const double of_vector = !e.other ? kLookUpCycles : e.repeats ? kRepeatCycles : kBinaryCycles;
     const double cycles = count / static_cast<double>(target.lanes()) * of_vector;
     price(c, workload, {StepFamily::CodesEltwise, cycles, 1}, target);

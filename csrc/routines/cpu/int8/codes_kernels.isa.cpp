@@ -10,26 +10,6 @@ NEO_INLINE int64_t smaller(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-// Divides by the scale of codes of 8 bits and rounds. The product with the reciprocal is within 3 * 2^-24 of the
-// quotient's magnitude, which is below 256: lanes are divided where that could round to another code.
-struct CodesDivisor {
-  F32 scale, reciprocal, sure;
-
-  NEO_INLINE explicit CodesDivisor(float by)
-      : scale(broadcast(by)),
-        reciprocal(broadcast(1 / by)),
-        sure(broadcast(by > 1e-30f && by < 1e30f ? 0.4999f : -1.0f)) {}
-
-  // round(x / scale) between lo and hi; 0 of a NaN.
-  NEO_INLINE I32 round(F32 x, F32 lo, F32 hi) const {
-    const F32 nearby = min(hi, max(lo, x * reciprocal));
-    const I32 codes = round_to_i32(nearby);
-    if (all(lt(abs(nearby - to_f32(codes)), sure))) return codes;
-    const F32 steps = x / scale;
-    return round_to_i32(select(is_nan(steps), zero(), min(hi, max(lo, steps))));
-  }
-};
-
 constexpr int64_t kPixelsOfWords = 4;  // in a vector of words
 
 // The lanes that exist, in the bytes of so many pixels.
@@ -49,42 +29,60 @@ void clear_lanes(uint8_t* y, int64_t pixels, int64_t valid) {
   }
 }
 
+// Averages, and maxima of windows that max_row() does not take.
 template <bool kAverage>
 void pool_row_of(const CodesPoolRow& p) {
-  const I32 first = broadcast_i32(p.is_signed ? -128 : 0);
+  const I32 first = broadcast_i32(kAverage ? 0 : (p.is_signed ? -128 : 0)), zero_point = broadcast_i32(p.zero);
   const I32 mask = select(gt(broadcast_i32((int32_t)p.lanes), iota_i32()), broadcast_i32(-1), broadcast_i32(0));
   const F32 lo = broadcast((float)((p.y_is_signed ? -128 : 0) - p.y_zero));
   const F32 hi = broadcast((float)((p.y_is_signed ? 127 : 255) - p.y_zero));
+  const int64_t next_plane = p.src_plane - p.rows * p.src_row;
+  // A sum of numbers rounds at each of its taps, which moves the mean by no more than this many steps of y's scale for
+  // each; float32 holds sums of codes of fewer taps.
+  constexpr int64_t kFewTaps = 1 << 15;
+  const float ratio = p.scale / p.y_scale, rounds = ratio * 255 * 0x1p-23f;
   for (int64_t o = 0; o < p.pixels; ++o) {
     const int64_t left = o * p.stride - p.pad;
     int64_t begin = left < 0 ? (-left + p.dilation - 1) / p.dilation : 0;
     int64_t end = left >= p.width ? 0 : smaller(p.taps, (p.width - 1 - left) / p.dilation + 1);
     if (end < begin) end = begin;
-    I32 acc = first;
-    F32 sum = zero();
-    const uint8_t* row = p.src + (left + begin * p.dilation) * kLanes;
-    const int64_t next_plane = p.src_plane - p.rows * p.src_row;
-    for (int64_t plane = 0; plane < p.planes; ++plane, row += next_plane) {
-      for (int64_t i = 0; i < p.rows; ++i, row += p.src_row) {
-        const uint8_t* at = row;
-        for (int64_t j = begin; j < end; ++j, at += p.dilation * kLanes) {
-          const I32 codes = load_codes(at, p.is_signed);
-          if constexpr (kAverage) {
-            sum = sum + to_f32(codes - broadcast_i32(p.zero)) * broadcast(p.scale);
-          } else {
-            acc = max(acc, codes);
-          }
+    const auto visit = [&](const auto& add) __attribute__((always_inline)) {
+      const uint8_t* row = p.src + (left + begin * p.dilation) * kLanes;
+      for (int64_t plane = 0; plane < p.planes; ++plane, row += next_plane) {
+        for (int64_t i = 0; i < p.rows; ++i, row += p.src_row) {
+          const uint8_t* at = row;
+          for (int64_t j = begin; j < end; ++j, at += p.dilation * kLanes) add(load_codes(at, p.is_signed));
         }
       }
-    }
+    };
+    I32 acc = first;
+    visit([&](I32 codes) __attribute__((always_inline)) { acc = kAverage ? acc + codes : max(acc, codes); });
     if constexpr (kAverage) {
-      int64_t count = p.planes * p.rows * (end - begin);
+      const int64_t taps = p.planes * p.rows * (end - begin);
+      int64_t count = taps;
       if (p.counted_rows > 0) {
         const int64_t room = p.padded_width - o * p.stride;
         count = p.counted_rows * (room <= 0 ? 0 : smaller(p.taps, (room - 1) / p.dilation + 1));
       }
-      const F32 mean = count > 0 ? sum / broadcast((float)count) : zero();
-      acc = round_to_i32(min(hi, max(lo, mean / broadcast(p.y_scale)))) + broadcast_i32(p.y_zero);
+      F32 steps = zero();
+      const auto number = [&](I32 codes) __attribute__((always_inline)) {
+        return to_f32(codes - zero_point) * broadcast(p.scale);
+      };
+      if (count > 0) {
+        const F32 sum = to_f32(acc - broadcast_i32((int32_t)(taps * p.zero)));
+        steps = min(hi, max(lo, sum * broadcast(ratio / (float)count)));
+      }
+      acc = round_to_i32(steps);
+      // Negative where a scale is no normal number.
+      const float sure = taps < kFewTaps && p.scale > 1e-30f && p.y_scale > 1e-30f && ratio < 1e15f
+                             ? 0.4999f - (float)(taps + 3) * rounds
+                             : -1.0f;
+      if (count > 0 && !all(lt(abs(steps - to_f32(acc)), broadcast(sure)))) {
+        F32 sum = zero();
+        visit([&](I32 codes) __attribute__((always_inline)) { sum = sum + number(codes); });
+        acc = round_to_i32(min(hi, max(lo, sum / broadcast((float)count) / broadcast(p.y_scale))));
+      }
+      acc = acc + broadcast_i32(p.y_zero);
     }
     store_codes(p.dst + o * kLanes, acc & mask, kAverage ? p.y_is_signed : p.is_signed, p.is_plain ? p.lanes : kLanes);
   }
@@ -172,37 +170,77 @@ void pool_row(const CodesPoolRow& p) {
   p.is_average ? pool_row_of<true>(p) : pool_row_of<false>(p);
 }
 
+// The sums and products of the numbers in steps of y's scale, near enough: multiples of the codes and of their
+// products. The float32 operators' result is within 16 * 2^-24 of the largest magnitude that a part may have.
+template <CodesBinary::Op kOp>
+struct NearbySteps {
+  static constexpr bool kIsProduct = kOp == CodesBinary::Op::Mul;
+  F32 a, b, begin, sure;
+
+  explicit NearbySteps(const CodesBinary& f) {
+    constexpr float kLargestCode = 255, kLargestPart = kIsProduct ? kLargestCode * kLargestCode : 2 * kLargestCode;
+    constexpr float kRoundings = 0x1p-20f, kLargest = 1e5f;
+    const float by_a = f.a_scale / f.y_scale, by_b = (kOp == CodesBinary::Op::Sub ? -1 : 1) * (f.b_scale / f.y_scale);
+    const float factor = f.a_scale * f.b_scale / f.y_scale;
+    const float part = kLargestPart * (kIsProduct ? factor : by_a + (by_b < 0 ? -by_b : by_b));
+    // Factors that are no normal numbers leave nothing sure.
+    const bool is_normal = f.a_scale > 1e-15f && f.b_scale > 1e-15f && f.y_scale > 1e-15f && f.y_scale < 1e15f;
+    sure = broadcast(is_normal && part < kLargest ? 0.4999f - part * kRoundings : -1.0f);
+    a = broadcast(kIsProduct ? factor : by_a);
+    b = broadcast(by_b);
+    begin = broadcast(-((float)f.a_zero * by_a + (float)f.b_zero * by_b));
+  }
+};
+
 template <CodesBinary::Op kOp>
 void binary_of(const CodesBinary& f, const uint8_t* a, const uint8_t* b, bool repeats, uint8_t* y, int64_t count) {
+  constexpr int kTogether = 4;
   const F32 lo = broadcast(f.lo), hi = broadcast(f.hi);
-  const CodesDivisor y_scale(f.y_scale);
-  const auto number = [](I32 codes, int32_t zero_point, float scale) __attribute__((always_inline)) {
-    return to_f32(codes - broadcast_i32(zero_point)) * broadcast(scale);
+  const I32 a_zero = broadcast_i32(f.a_zero), b_zero = broadcast_i32(f.b_zero), y_zero = broadcast_i32(f.y_zero);
+  const NearbySteps<kOp> nearby(f);
+  const auto exact = [&](I32 x, I32 z) __attribute__((always_inline)) {
+    const F32 p = to_f32(x - a_zero) * broadcast(f.a_scale), q = to_f32(z - b_zero) * broadcast(f.b_scale);
+    const F32 number = kOp == CodesBinary::Op::Add ? p + q : kOp == CodesBinary::Op::Sub ? p - q : p * q;
+    const F32 steps = number / broadcast(f.y_scale);
+    return round_to_i32(select(is_nan(steps), zero(), min(hi, max(lo, steps))));
   };
-  const auto codes_of = [&](F32 p, F32 q) __attribute__((always_inline)) {
-    const F32 x = kOp == CodesBinary::Op::Add ? p + q : kOp == CodesBinary::Op::Sub ? p - q : p * q;
-    return y_scale.round(x, lo, hi) + broadcast_i32(f.y_zero);
-  };
-  const auto first = [&](I32 codes) __attribute__((always_inline)) {
-    return number(codes, f.a_zero, f.a_scale);
-  };
-  const auto second = [&](I32 codes) __attribute__((always_inline)) {
-    return number(codes, f.b_zero, f.b_scale);
-  };
-  const F32 same = repeats ? second(load_codes(b, f.b_is_signed)) : zero();
+  const I32 same = repeats ? load_codes(b, f.b_is_signed) : broadcast_i32(0);
   int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    const F32 p = first(load_codes(a + i, f.a_is_signed));
-    const F32 q = repeats ? same : second(load_codes(b + i, f.b_is_signed));
-    store_codes(y + i, codes_of(p, q), f.y_is_signed, kLanes);
+  for (; i + kTogether * kLanes <= count; i += kTogether * kLanes) {
+    I32 x[kTogether], z[kTogether], codes[kTogether];
+    F32 off = zero();
+#pragma GCC unroll 4
+    for (int k = 0; k < kTogether; ++k) {
+      x[k] = load_codes(a + i + k * kLanes, f.a_is_signed);
+      z[k] = repeats ? same : load_codes(b + i + k * kLanes, f.b_is_signed);
+      F32 steps;
+      if constexpr (kOp == CodesBinary::Op::Mul) {
+        steps = to_f32(x[k] - a_zero) * to_f32(z[k] - b_zero) * nearby.a;
+      } else {
+        steps = fma(to_f32(x[k]), nearby.a, fma(to_f32(z[k]), nearby.b, nearby.begin));
+      }
+      const F32 between = min(hi, max(lo, steps));
+      codes[k] = round_to_i32(between);
+      off = max(off, abs(between - to_f32(codes[k])));
+    }
+    if (!all(lt(off, nearby.sure))) {
+#pragma GCC unroll 1
+      for (int k = 0; k < kTogether; ++k) codes[k] = exact(x[k], z[k]);
+    }
+    if constexpr (kStoresFour) {
+      store_four(y + i, kLanes, kTogether, codes[0], codes[1], codes[2], codes[3], f.y_zero, f.y_is_signed);
+    } else {
+#pragma GCC unroll 4
+      for (int k = 0; k < kTogether; ++k) store_codes(y + i + k * kLanes, codes[k] + y_zero, f.y_is_signed, kLanes);
+    }
   }
-  if (i < count) {
-    const auto load_last = [&](const uint8_t* x, bool is_signed) __attribute__((always_inline)) {
-      return is_signed ? load_i8_n((const int8_t*)x + i, count - i) : load_u8_n(x + i, count - i);
-    };
-    const F32 p = first(load_last(a, f.a_is_signed));
-    const F32 q = repeats ? same : second(load_last(b, f.b_is_signed));
-    store_codes(y + i, codes_of(p, q), f.y_is_signed, count - i);
+  for (; i < count; i += kLanes) {
+    const int64_t n = smaller(kLanes, count - i);
+    alignas(64) uint8_t of_a[kLanes] = {}, of_b[kLanes] = {};
+    __builtin_memcpy(of_a, a + i, (size_t)n);
+    if (!repeats) __builtin_memcpy(of_b, b + i, (size_t)n);
+    const I32 codes = exact(load_codes(of_a, f.a_is_signed), repeats ? same : load_codes(of_b, f.b_is_signed));
+    store_codes(y + i, codes + y_zero, f.y_is_signed, n);
   }
 }
 
@@ -219,7 +257,7 @@ void binary(const CodesBinary& f, const uint8_t* a, const uint8_t* b, bool repea
 
 using Type = CodesLinear::Type;
 
-NEO_INLINE int64_t item_of(Type type) {
+NEO_INLINE constexpr int64_t item_of(Type type) {
   return type == Type::Int32 ? 4 : type == Type::UInt16 || type == Type::Int16 ? 2 : 1;
 }
 
@@ -312,6 +350,19 @@ int64_t quantize_vectors(const CodesLinear& f, const float* x, void* y, int64_t 
   const F32 lo = broadcast((float)(f.lo - f.zero)), hi = broadcast((float)(f.hi - f.zero));
   const I32 zero_point = broadcast_i32(f.zero);
   int64_t i = 0;
+  if constexpr (kStoresFour && item_of(kType) == 1) {
+    for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
+      I32 codes[4];
+      Mask sure = scale.nearby(load(x + i), lo, hi, codes[0]);
+#pragma GCC unroll 3
+      for (int k = 1; k < 4; ++k) sure = mask_and(sure, scale.nearby(load(x + i + k * kLanes), lo, hi, codes[k]));
+      if (!all(sure)) {
+#pragma GCC unroll 1
+        for (int k = 0; k < 4; ++k) codes[k] = scale.exact(load(x + i + k * kLanes), lo, hi);
+      }
+      store_four((uint8_t*)y + i, kLanes, 4, codes[0], codes[1], codes[2], codes[3], f.zero, kType == Type::Int8);
+    }
+  }
   for (; i + kLanes <= count; i += kLanes) {
     const F32 numbers = load(x + i);
     const I32 steps = item_of(kType) == 1 ? scale.round(numbers, lo, hi) : rounded(numbers, scale.scale, lo, hi);

@@ -303,7 +303,7 @@ class CodesLinearRoutine final : public RoutineOf<CodesLinearRoutine> {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     // Cycles of a vector: a quotient takes longer than a product.
-    constexpr double kQuantizeCycles = 12, kDequantizeCycles = 4;
+    constexpr double kQuantizeCycles = 7, kDequantizeCycles = 4;
     const Value* y = workload.outputs.front();
     Candidate c;
     c.inputs.resize(workload.inputs.size());

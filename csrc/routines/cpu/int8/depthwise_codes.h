@@ -1,8 +1,9 @@
 #pragma once
 
 // Depthwise convolution of 8-bit codes in NCHW[lanes]c, block of channels by block. The rows that a window reads are
-// kept in a buffer with their padding: where the tier sums four products at once as words of four neighbouring columns,
-// one for each channel, else as float32 numbers, whose sums of products of so few taps are whole numbers and exact.
+// kept in a buffer with their padding, as words of neighbouring columns for each channel: of four bytes where the tier
+// sums four products at once, of two int16 where it has wide vectors, else as one float32 number, whose sums of
+// products of so few taps are whole numbers and exact.
 
 #include <stdint.h>
 
@@ -34,9 +35,9 @@ struct CodesDepthwiseRun {
 
 struct CodesDepthwiseKernels {
   int lanes;
-  bool bytes;
-  // A row of the buffer; a word begins at each `step`-th column.
-  void (*fill)(const DotFill&, int64_t step);
+  int columns;  // of a word: 4, 2 or 1
+  // A row of the buffer; a word begins at each `step`-th column, and its columns are `next` apart, 1 where they are 4.
+  void (*fill)(const DotFill&, int64_t step, int64_t next);
   void (*run)(const CodesDepthwiseRun&);
 };
 

@@ -6,16 +6,16 @@
 namespace neo::NEO_ISA {
 namespace {
 
-constexpr int64_t kColumns = 4;  // in a word
+constexpr int kBytesOfWord = 4;
 #ifdef NEO_ISA_SCALAR
 constexpr int kMaxPixels = 2;  // few machines run it: it is kept small
 #else
-constexpr int kMaxPixels = kVectorRegisters == 32 ? 8 : 6;
+constexpr int kMaxPixels = 8;
 #endif
 static_assert(kMaxPixels <= kDepthwiseBehind);
 
 // A row of codes of one block as float32 numbers from the zero point on.
-void fill_numbers(const DotFill& f, int64_t) {
+void fill_numbers(const DotFill& f, int64_t, int64_t) {
   const I32 zero_point = broadcast_i32(f.zero);
   auto* dst = (float*)f.dst;
   const uint8_t* src = f.src;
@@ -29,31 +29,43 @@ void fill_numbers(const DotFill& f, int64_t) {
   }
 }
 
-// The same as words of bytes that count from 0 on.
-void fill_words(const DotFill& f, int64_t step) {
+// The same as words of codes that count from 0 on.
+template <int kColumns>
+void fill_words(const DotFill& f, int64_t step, int64_t next) {
   uint8_t padding[kLanes];
   for (uint8_t& code : padding) code = (uint8_t)f.zero;
-  const I32 flip = broadcast_i32(f.is_signed ? (int32_t)0x80808080 : 0);
+  const I32 flip = broadcast_i32(!f.is_signed ? 0 : (kColumns == kBytesOfWord ? (int32_t)0x80808080 : 0x00800080));
   const auto pixel = [&](int64_t p) __attribute__((always_inline)) {
     return p >= f.begin && p < f.end ? f.src + (p - f.begin) * kLanes : padding;
   };
   auto* dst = (int32_t*)f.dst;
   for (int64_t p = 0; p < f.columns; p += step, dst += kLanes) {
-    const I32 words = p >= f.begin && p + kColumns <= f.end
-                          ? load_columns(f.src + (p - f.begin) * kLanes)
-                          : load_columns(pixel(p), pixel(p + 1), pixel(p + 2), pixel(p + 3));
+    const uint8_t* src = f.src + (p - f.begin) * kLanes;
+    I32 words;
+    if constexpr (kColumns == kBytesOfWord) {
+      words = p >= f.begin && p + kColumns <= f.end ? load_columns(src)
+                                                    : load_columns(pixel(p), pixel(p + 1), pixel(p + 2), pixel(p + 3));
+    } else {
+      words = p >= f.begin && p + next < f.end ? load_pairs(src, src + next * kLanes)
+                                               : load_pairs(pixel(p), pixel(p + next));
+    }
     store_i32(dst, words ^ flip);
   }
 }
 
+template <int kColumns>
+NEO_INLINE void dot_columns(I32& c, I32 a, I32 b) {
+  kColumns == kBytesOfWord ? dot_bytes(c, a, b) : dot_pairs(c, a, b);
+}
+
 // Sums of R pixels. Where weights are less than they should be, the bytes are summed as well and count by the shift.
-template <bool kBytes, bool kShifts, int R>
+template <int kColumns, bool kShifts, int R>
 NEO_INLINE void sum_pixels(const CodesDepthwiseRun& d, const int64_t* pixel_at, int32_t* sums) {
   const uint8_t* src[R];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) src[r] = d.src + pixel_at[r];
   const I32 init = load_i32(d.result->init + d.column);
-  if constexpr (kBytes) {
+  if constexpr (kColumns > 1) {
     I32 acc[R], bytes[R];
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
@@ -68,7 +80,7 @@ NEO_INLINE void sum_pixels(const CodesDepthwiseRun& d, const int64_t* pixel_at, 
 #pragma GCC unroll 8
         for (int r = 0; r < R; ++r) {
           const I32 x = load_i32((const int32_t*)(src[r] + at));
-          dot_bytes(acc[r], x, w);
+          dot_columns<kColumns>(acc[r], x, w);
           if constexpr (kShifts) dot_bytes(bytes[r], x, ones);
         }
       }
@@ -102,7 +114,7 @@ NEO_INLINE void sum_pixels(const CodesDepthwiseRun& d, const int64_t* pixel_at, 
 }
 
 // Pixels in whole groups: those behind the last one are summed, too, but not stored.
-template <bool kBytes, bool kShifts>
+template <int kColumns, bool kShifts>
 void depthwise_run(const CodesDepthwiseRun& d) {
   constexpr int kFew = kMaxPixels / 2, kTogether = kShifts ? kFew : kMaxPixels;
   alignas(64) int32_t sums[kTogether * kLanes];
@@ -110,25 +122,25 @@ void depthwise_run(const CodesDepthwiseRun& d) {
     const int64_t count = d.pixels - p < kTogether ? d.pixels - p : kTogether;
     const int64_t* from = d.pixel_at + p;
     if (count > kFew) {
-      sum_pixels<kBytes, kShifts, kTogether>(d, from, sums);
+      sum_pixels<kColumns, kShifts, kTogether>(d, from, sums);
     } else {
-      sum_pixels<kBytes, kShifts, kFew>(d, from, sums);
+      sum_pixels<kColumns, kShifts, kFew>(d, from, sums);
     }
     store_pixels(d, sums, p, count);
   }
 }
 
-template <bool kBytes, bool kShifts>
-constexpr CodesDepthwiseKernels kDepthwiseKernels = {kLanes, kBytes, kBytes ? &fill_words : &fill_numbers,
-                                                     &depthwise_run<kBytes, kShifts>};
+template <int kColumns, bool kShifts>
+constexpr CodesDepthwiseKernels kDepthwiseKernels = {
+    kLanes, kColumns, kColumns > 1 ? &fill_words<kColumns> : &fill_numbers, &depthwise_run<kColumns, kShifts>};
 
 }  // namespace
 
 const CodesDepthwiseKernels& codes_depthwise_kernels(bool bytes, bool shifts) {
   if constexpr (kHasDotBytes) {
-    if (bytes) return shifts ? kDepthwiseKernels<true, true> : kDepthwiseKernels<true, false>;
+    if (bytes) return shifts ? kDepthwiseKernels<kBytesOfWord, true> : kDepthwiseKernels<kBytesOfWord, false>;
   }
-  return kDepthwiseKernels<false, false>;
+  return kDepthwiseKernels < kSplitsPairs ? 1 : 2, false > ;
 }
 
 }  // namespace neo::NEO_ISA

@@ -17,9 +17,7 @@
 namespace neo {
 namespace {
 
-constexpr int64_t kColumnsOfWord = 4;
-
-// As a schedule has them: what a word is of, and whether the weights in it are less than they should be.
+// As a schedule has them: whether words are of bytes, and whether the weights in them are less than they should be.
 struct CodesDepthwiseWords {
   int64_t codes = kWordCodes;
   bool shifts = false;
@@ -39,8 +37,8 @@ struct CodesDepthwiseWords {
 
 struct CodesDepthwisePlan {
   ConvShape shape;
-  bool of_words = false;
-  int64_t blocks = 0, items = 0;  // of channels; words or numbers of a row of the window
+  int64_t blocks = 0, items = 0;  // of channels; words of a row of the window
+  int64_t item_columns = 1;       // from one of them to the next
   int64_t rows = 0, chunks = 0, tasks = 0;
   // A task's output rows are taken in bands, in stripes of columns. The buffer has the rows that a band's windows read:
   // narrow images have bands of several rows, whose pixels are one run; else it is a ring from row to row.
@@ -50,8 +48,7 @@ struct CodesDepthwisePlan {
 
   int64_t weight_items() const { return shape.kh * items; }
   // Columns up to the last one that an item of these pixels begins at.
-  int64_t row_columns(int64_t pixels) const { return (pixels - 1) * shape.stride_w + (items - 1) * item_columns() + 1; }
-  int64_t item_columns() const { return of_words ? kColumnsOfWord : shape.dilation_w; }
+  int64_t row_columns(int64_t pixels) const { return (pixels - 1) * shape.stride_w + (items - 1) * item_columns + 1; }
   int64_t band_rows(int64_t lines) const { return (lines - 1) * shape.stride_h + window_rows; }
 };
 
@@ -61,9 +58,9 @@ CodesDepthwisePlan plan_codes_depthwise(const ConvShape& s, const CodesDepthwise
   CodesDepthwisePlan plan;
   plan.shape = s;
   plan.blocks = ceil_div(s.oc, static_cast<int64_t>(kernels.lanes));
-  plan.of_words = kernels.bytes;
-  plan.items = kernels.bytes ? ceil_div(s.kw, kColumnsOfWord) : s.kw;
-  plan.step = kernels.bytes ? std::gcd(s.stride_w, kColumnsOfWord) : 1;
+  plan.items = ceil_div(s.kw, static_cast<int64_t>(kernels.columns));
+  plan.item_columns = kernels.columns * s.dilation_w;
+  plan.step = kernels.columns > 1 ? std::gcd(s.stride_w, plan.item_columns) : 1;
   plan.window_rows = (s.kh - 1) * s.dilation_h + 1;
   const auto row_bytes = [&](int64_t pixels) {
     return ceil_div(plan.row_columns(pixels), plan.step) * kernels.lanes * kDepthwiseItem;
@@ -120,8 +117,7 @@ class DepthwiseCodesStep final : public KernelStep {
     constants_ =
         packed.floats(packed_words(plan, kernels_), {p.w, p.w_scale, p.w_zero, p.bias, p.addend}, [&](float* to) {
           auto* words = reinterpret_cast<int32_t*>(to);
-          const PackedColumns columns{words, padded, kernels_.bytes};
-          problem_.pack_columns(columns);
+          problem_.pack_columns({words, padded, from_zero()});
           pack_weights(plan, words + PackedColumns::kArrays * padded);
         });
     if (!p.function.nodes.empty()) table_.emplace(p.function, target, ops, packed);
@@ -156,7 +152,7 @@ class DepthwiseCodesStep final : public KernelStep {
     if (grid_.is_any()) {
       auto* columns = reinterpret_cast<int32_t*>(scratch + call.columns_at);
       const int64_t padded = call.plan.blocks * kernels_.lanes;
-      zero = problem_.bind_grid(grid_, args, padded, kernels_.bytes, columns, result).zero;
+      zero = problem_.bind_grid(grid_, args, padded, from_zero(), columns, result).zero;
     }
     run_tasks_with<uint8_t>(team, call.split, scratch, [&](int64_t begin, int64_t end, uint8_t* buffer) {
       place_pixels(call.plan, reinterpret_cast<int64_t*>(buffer));
@@ -165,20 +161,26 @@ class DepthwiseCodesStep final : public KernelStep {
   }
 
  private:
+  // Words have codes from 0 on, numbers those from the zero point on.
+  bool from_zero() const { return kernels_.columns > 1; }
+
   void pack_weights(const CodesDepthwisePlan& plan, int32_t* to) const {
     const ConvShape& s = plan.shape;
     const Int8Weights weights(problem_.product);
     for (int64_t block = 0; block < plan.blocks; ++block) {
       for (int64_t i = 0; i < s.kh; ++i) {
-        for (int64_t j = 0; j < s.kw; j += kernels_.bytes ? kColumnsOfWord : 1) {
-          for (int64_t lane = 0; lane < kernels_.lanes; ++lane) {
+        for (int64_t j = 0; j < s.kw; j += kernels_.columns) {
+          for (int64_t lane = 0; lane < kernels_.lanes; ++lane, ++to) {
             const int64_t c = block * kernels_.lanes + lane;
-            uint32_t word = 0;
-            const int32_t shift = shifts_ && c < s.oc ? weights.shift(c) : 0;
-            for (int64_t k = 0; kernels_.bytes && k < kColumnsOfWord && j + k < s.kw && c < s.oc; ++k)
-              word |= (static_cast<uint32_t>(weights.at(c, i * s.kw + j + k) - shift) & 0xffu) << (8 * k);
-            const float number = !kernels_.bytes && c < s.oc ? static_cast<float>(weights.at(c, i * s.kw + j)) : 0.0f;
-            *to++ = kernels_.bytes ? static_cast<int32_t>(word) : std::bit_cast<int32_t>(number);
+            *to = 0;
+            if (c >= s.oc) continue;
+            const int32_t shift = shifts_ ? weights.shift(c) : 0;
+            if (!from_zero()) {
+              *to = std::bit_cast<int32_t>(static_cast<float>(weights.at(c, i * s.kw + j)));
+              continue;
+            }
+            for (int64_t k = 0; k < std::min<int64_t>(kernels_.columns, s.kw - j); ++k)
+              put_dot_weight(to, kernels_.columns, k, weights.at(c, i * s.kw + j + k) - shift);
           }
         }
       }
@@ -211,9 +213,9 @@ class DepthwiseCodesStep final : public KernelStep {
     d.tap_rows = tap_rows;
     d.rows = s.kh;
     d.items = plan.items;
-    d.item = plan.item_columns() / plan.step * item;
+    d.item = plan.item_columns / plan.step * item;
     d.weight = static_cast<const int32_t*>(call.weight) + block * plan.weight_items() * lanes;
-    d.last_ones = static_cast<int32_t>(0x01010101u >> (8 * (plan.items * kColumnsOfWord - s.kw) % 32));
+    d.last_ones = static_cast<int32_t>(0x01010101u >> (8 * (plan.items * kernels_.columns - s.kw) % 32));
     d.result = &result;
     d.column = block * lanes;
     d.dst_pixel = lanes;
@@ -270,7 +272,7 @@ class DepthwiseCodesStep final : public KernelStep {
     f.end = inside ? std::max(s.iw - left, f.begin) : 0;
     f.src = x + (ih * s.iw + left + f.begin) * kernels_.lanes;
     f.dst = to;
-    kernels_.fill(f, plan.step);
+    kernels_.fill(f, plan.step, s.dilation_w);
   }
 
   Int8Problem problem_;
@@ -312,7 +314,7 @@ class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine> {
       Candidate c = problem.candidate(workload, true, true, target);
       c.schedule = kind.schedule();
       const CodesDepthwisePlan plan = plan_codes_depthwise(problem.hint(), kernels);
-      c.cost.time_us = estimate_us(problem, plan, kernels, kind.shifts, target);
+      c.cost.time_us = estimate_us(problem, plan, kind.shifts, target);
       c.cost.packed_bytes = 4 * DepthwiseCodesStep::packed_words(plan, kernels) + problem.table_bytes();
       all.push_back(std::move(c));
     }
@@ -335,7 +337,7 @@ class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine> {
   }
 
  private:
-  // Words are of neighbouring columns.
+  // Words of bytes are of neighbouring columns.
   static std::vector<CodesDepthwiseWords> kinds_of(const Int8Problem& problem, const Target& target) {
     if (problem.geometry.window.dilations.back() != 1 || !has_dot_bytes(target)) return {CodesDepthwiseWords{}};
     std::vector<CodesDepthwiseWords> kinds;
@@ -343,24 +345,25 @@ class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine> {
     return kinds;
   }
 
-  static double estimate_us(const Int8Problem& problem, const CodesDepthwisePlan& plan,
-                            const CodesDepthwiseKernels& kernels, bool shifts, const Target& target) {
+  static double estimate_us(const Int8Problem& problem, const CodesDepthwisePlan& plan, bool shifts,
+                            const Target& target) {
     // Cycles of a vector, which is brought into the buffer, multiplied and stored.
-    constexpr double kWordFillCycles = 4, kFillCycles = 4, kResultCycles = 11, kResidualCycles = 7, kWordCycles = 1.1,
-                     kShiftCycles = 1, kNumberCycles = 1.1;
+    constexpr double kResidualCycles = 7, kShiftCycles = 1;
+    const bool is_narrow = target.lanes() == 8;
+    const double fill = is_narrow ? 1.5 : 4, product = is_narrow ? 0.75 : 1.1, beside = is_narrow ? 0.5 : 3;
     const ConvShape& s = plan.shape;
     const double vectors = static_cast<double>(s.n * plan.blocks * s.oh * s.ow);
     const int64_t bands = ceil_div(plan.rows, plan.band),
                   filled_rows = plan.band > 1 ? bands * plan.band_rows(plan.band) : plan.band_rows(plan.rows);
     const double filled = static_cast<double>(plan.tasks * plan.stripes * filled_rows *
                                               ceil_div(plan.row_columns(plan.columns), plan.step));
-    const double result = kResultCycles + (problem.product.residual || problem.product.addend ? kResidualCycles : 0);
-    const double word = kWordCycles + (shifts ? kShiftCycles : 0);
-    const double items = static_cast<double>(plan.weight_items()) * (kernels.bytes ? word : kNumberCycles);
+    const double result =
+        result_cycles(target) + beside + (problem.product.residual || problem.product.addend ? kResidualCycles : 0);
+    const double word = product + (shifts ? kShiftCycles : 0);
+    const double items = static_cast<double>(plan.weight_items()) * word;
     UnfittedLoad load;
-    load.arithmetic_us = cycles_us(core_cycles(target) * (filled * (kernels.bytes ? kWordFillCycles : kFillCycles) +
-                                                          vectors * (items + result) + problem.table_cycles(target)),
-                                   target);
+    load.arithmetic_us = cycles_us(
+        core_cycles(target) * (filled * fill + vectors * (items + result) + problem.table_cycles(target)), target);
     load.bytes = problem.traffic_bytes();
     const TaskSplit split = TaskSplit::of(plan.tasks, codes_depthwise_work(s));
     load.tasks = split.serial ? 1 : static_cast<double>(split.tasks);

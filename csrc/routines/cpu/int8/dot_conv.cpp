@@ -1,6 +1,7 @@
 #include "routines/cpu/int8/dot_conv.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "base/check.h"
@@ -121,6 +122,25 @@ class BufferRows {
 };
 
 }  // namespace
+
+const DotResult& whole_sums() {
+  static constexpr int kMaxColumns = kDotVectors * 16;
+  static constexpr std::array<int32_t, kMaxColumns> kNone = {};
+  static constexpr auto kAll = [] {
+    std::array<int32_t, kMaxColumns> all = {};
+    all.fill(-1);
+    return all;
+  }();
+  static const DotResult result = [] {
+    DotResult r;
+    r.init = kNone.data();
+    r.scale = r.add = reinterpret_cast<const float*>(kNone.data());
+    r.mask = kAll.data();
+    r.is_whole = true;
+    return r;
+  }();
+  return result;
+}
 
 int64_t DotPlan::buffer_bytes() const {
   if (in_place) return 0;

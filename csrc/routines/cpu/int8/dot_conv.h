@@ -1,11 +1,14 @@
 #pragma once
 
-#include <algorithm>
 // Convolutions and matrix products of 8-bit codes, summed exactly: the rows of a task are brought into words of
 // neighbouring channels (with the padding around them), and register blocks multiply these by packed weights. A product
 // of matrices is a convolution of one row whose pixels are the matrix's rows.
 
 #include <stdint.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 
 #include "routines/cpu/int8/dot_tile.h"
 #include "routines/patterns/conv_shape.h"
@@ -76,6 +79,9 @@ struct DotOperands {
 
 constexpr int64_t kMaxDotTaps = 256;
 
+// The sums of a tile as they are, from 0 on, in columns of which none is padding.
+const DotResult& whole_sums();
+
 // As few groups of the shape's as fill vectors together, as one of their channels with zeros between them.
 DotShape join_groups(const DotShape& shape, DotFill::Form form, int64_t lanes);
 
@@ -94,6 +100,13 @@ void pack_dot_weight(const DotPlan& plan, const Weight& weight, int32_t* packed)
 void run_dot(const DotPlan& plan, const DotKernels& kernels, const DotOperands& args, int64_t task_begin,
              int64_t task_end, uint8_t* buffer);
 
+// Puts a weight in its place among words of bytes or of int16.
+inline void put_dot_weight(int32_t* words, int64_t codes, int64_t at, int32_t weight) {
+  const int64_t item = 4 / codes;
+  const auto code = static_cast<int16_t>(weight);  // its low byte comes first
+  std::memcpy(reinterpret_cast<std::byte*>(words) + at * item, &code, static_cast<size_t>(item));
+}
+
 // Vectors [begin, end) of a group that a panel has.
 struct DotPanel {
   int64_t begin, end;
@@ -104,8 +117,7 @@ DotPanel dot_panel(const DotPlan& plan, int64_t panel);
 template <class Weight>
 void pack_dot_weight(const DotPlan& plan, const Weight& weight, int32_t* packed) {
   const DotShape& s = plan.shape;
-  const int64_t of_tap = s.group_ic() * (plan.packs_rows ? s.kw : 1), width = 32 / plan.codes;
-  const uint32_t mask = width == 8 ? 0xffu : 0xffffu;
+  const int64_t of_tap = s.group_ic() * (plan.packs_rows ? s.kw : 1);
   for (int64_t g = 0; g < s.groups; ++g) {
     for (int64_t p = 0; p < plan.panels; ++p) {
       const DotPanel panel = dot_panel(plan, p);
@@ -118,8 +130,9 @@ void pack_dot_weight(const DotPlan& plan, const Weight& weight, int32_t* packed)
             const int64_t at = word * plan.codes + i, ic = at % s.group_ic(), column = at / s.group_ic();
             const int64_t from = plan.packs_rows ? tap * s.kw + column : tap;
             for (int64_t c = 0; c < valid; ++c) {
-              const auto code = static_cast<uint32_t>(weight(g * s.group_oc() + first + c, ic, from)) & mask;
-              packed[c] = static_cast<int32_t>(static_cast<uint32_t>(packed[c]) | code << (i * width));
+              const int64_t to = c / plan.lanes * plan.lanes * plan.codes;
+              put_dot_weight(packed, plan.codes, to + dot_weight_at(plan.lanes, plan.codes, c % plan.lanes, i),
+                             weight(g * s.group_oc() + first + c, ic, from));
             }
           }
         }

@@ -27,32 +27,24 @@ int64_t packed_words(const DotPlan& plan) {
   return PackedColumns::kArrays * plan.channels() + plan.weight_words();
 }
 
-// Cycles of a product of words in those of a vector's FMA; a product that sums by itself takes as long as one.
-double dot_cycles(int64_t codes, const Target& target) {
-  constexpr double kPairs = 1.25, kPairsOfTwo = 3.0, kNarrow = 6.0;
-  if (codes == kByteCodes) return 1;
-  if (target.lanes() >= 8) return kPairs;
-  return kIsaNeon.is_subset_of(target.isa) ? kPairsOfTwo : kNarrow;
-}
-
 double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKernels& kernels, const Target& target) {
   // Cycles of a vector of results, and of a vector of codes that is brought into words.
-  constexpr double kResultCycles = 8, kResidualCycles = 7, kFillCycles = 2, kPlaneCycles = 0.5, kTileCycles = 30;
-  constexpr double kChain = 4, kLoads = 2;
+  constexpr double kFillCycles = 2, kPlaneCycles = 0.5, kTileCycles = 30, kResidualCycles = 7;
   const DotShape& s = plan.shape;
-  const double dot = dot_cycles(kernels.codes, target);
   const double vectors = static_cast<double>(plan.group_vectors) / static_cast<double>(plan.panels);
   const auto most =
       static_cast<double>(kernels.max_rows[std::min<int64_t>(kDotVectors, static_cast<int64_t>(std::ceil(vectors)))]);
   const auto line = static_cast<double>(std::max<int64_t>(1, plan.columns));
   const double rows = line / std::ceil(line / most);
-  const double ideal = rows * vectors * dot / 2;
-  const double per_word = std::max({ideal, (rows + vectors) / kLoads, kChain * dot}) * 2;
+  const double per_word = dot_word_cycles(rows, vectors, kernels.codes, target);
   const auto pixels = static_cast<double>(s.n * s.planes.out * s.groups * s.oh * s.ow);
   const double tiles = pixels / rows * static_cast<double>(plan.panels);
   const auto words = static_cast<double>(plan.taps() * plan.words);
-  const double result = kResultCycles + (problem.product.residual || problem.product.addend ? kResidualCycles : 0);
-  double beside = tiles * (kTileCycles + result * rows * vectors);
+  const double result =
+      result_cycles(target) + (problem.product.residual || problem.product.addend ? kResidualCycles : 0);
+  // Narrow vectors become codes four rows at a time.
+  const double stored = target.lanes() == 8 ? 4 * std::ceil(rows / 4) : rows;
+  double beside = tiles * (kTileCycles + result * stored * vectors);
   if (!plan.in_place) {
     const double filled = static_cast<double>(plan.tasks * s.planes.kernel * plan.buffer_plane()) /
                           std::max(1.0, target.threads > 1 ? 1.0 : static_cast<double>(plan.panel_chunks));
@@ -180,13 +172,14 @@ class DotStep final : public KernelStep {
 };
 
 // Products of 8-bit codes, summed exactly in int32 (patterns/int8_product.h).
-template <DotFill::Form form>
-class DotRoutine final : public RoutineOf<DotRoutine<form>> {
+class DotRoutine : public Routine {
  public:
+  explicit DotRoutine(Form form) : form_(form) {}
+
   std::string_view name() const override {
-    return form == Form::Pixels   ? "cpu:int8/gemm"
-           : form == Form::Blocks ? "cpu:int8/direct_nchwc"
-                                  : "cpu:int8/direct_nchw";
+    return form_ == Form::Pixels   ? "cpu:int8/gemm"
+           : form_ == Form::Blocks ? "cpu:int8/direct_nchwc"
+                                   : "cpu:int8/direct_nchw";
   }
 
   std::vector<std::string_view> roots() const override {
@@ -204,13 +197,13 @@ class DotRoutine final : public RoutineOf<DotRoutine<form>> {
     const auto problem = Int8Problem::read(workload, &why);
     if (!problem) return why;
     const Int8Product& p = problem->product;
-    if (p.is_conv() == (form == Form::Pixels)) return "a product of the other kind";
-    if (form != Form::Pixels && problem->geometry.is_depthwise()) return "one input channel per group";
-    const char* reason = reject_dot(problem->constant_shape(), form, target.lanes());
+    if (p.is_conv() == (form_ == Form::Pixels)) return "a product of the other kind";
+    if (form_ != Form::Pixels && problem->geometry.is_depthwise()) return "one input channel per group";
+    const char* reason = reject_dot(problem->constant_shape(), form_, target.lanes());
     if (reason) return reason;
     constexpr int64_t kLargestSum = 1 << 30;
-    if (!p.w->constant->is_absent() && largest_sum(p) > kLargestSum) return "a sum may leave int32";
-    if (p.residual && p.residual == p.x && form == Form::Planes) return "the residual is held otherwise";
+    if (!p.w->constant->is_absent() && !sums_fit(p, kLargestSum)) return "a sum may leave int32";
+    if (p.residual && p.residual == p.x && form_ == Form::Planes) return "the residual is held otherwise";
     return std::nullopt;
   }
 
@@ -243,27 +236,27 @@ class DotRoutine final : public RoutineOf<DotRoutine<form>> {
     return candidate_of(workload, *Int8Problem::read(workload, nullptr), schedule, target);
   }
 
-  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                                         PackedStore& packed) {
+  static std::unique_ptr<Step> make_step(Form form, const Candidate& candidate, const Target& target,
+                                         const OpRegistry& ops, PackedStore& packed) {
     return std::make_unique<DotStep>(*Int8Problem::read(*candidate.workload, nullptr), candidate, form,
                                      value_of(candidate.schedule, "codes"), dot_schedule(candidate.schedule, target),
                                      target, ops, packed);
   }
 
  private:
-  static std::span<const std::string_view> products() {
+  std::span<const std::string_view> products() const {
     static constexpr std::string_view kConv[] = {"Conv", "ConvInteger"}, kGemm[] = {"MatMul", "Gemm", "MatMulInteger"};
-    return form == Form::Pixels ? std::span<const std::string_view>(kGemm) : std::span<const std::string_view>(kConv);
+    return form_ == Form::Pixels ? std::span<const std::string_view>(kGemm) : std::span<const std::string_view>(kConv);
   }
 
   static DotSchedule dot_schedule(const Schedule& schedule, const Target& target) {
     return {value_of(schedule, "oc_bn") / target.lanes(), value_of(schedule, "row_sums") != 0};
   }
 
-  static std::vector<Schedule> schedules(const Int8Problem& problem, const Target& target) {
+  std::vector<Schedule> schedules(const Int8Problem& problem, const Target& target) const {
     const int64_t lanes = target.lanes();
     std::vector<Schedule> all;
-    const int64_t channels = join_groups(problem.constant_shape(), form, lanes).group_oc();
+    const int64_t channels = join_groups(problem.constant_shape(), form_, lanes).group_oc();
     for (int64_t vectors : {4, 2, 3, 1}) {
       if (vectors > ceil_div(channels, lanes)) continue;
       const Schedule words{{"codes", has_dot_bytes(target) ? kByteCodes : kWordCodes}, {"oc_bn", vectors * lanes}};
@@ -279,23 +272,38 @@ class DotRoutine final : public RoutineOf<DotRoutine<form>> {
     return all;
   }
 
-  static Candidate candidate_of(const Workload& workload, const Int8Problem& problem, const Schedule& schedule,
-                                const Target& target) {
+  Candidate candidate_of(const Workload& workload, const Int8Problem& problem, const Schedule& schedule,
+                         const Target& target) const {
     const Int8Product& p = problem.product;
-    Candidate c = problem.candidate(workload, form == Form::Blocks, form != Form::Pixels, target);
+    Candidate c = problem.candidate(workload, form_ == Form::Blocks, form_ != Form::Pixels, target);
     c.schedule = schedule;
     const DotKernels& kernels = dot_kernels_of(value_of(schedule, "codes"), target);
-    const DotPlan plan = plan_dot(problem.hint(), dot_schedule(schedule, target), kernels, form, !p.x_grid.is_signed());
+    const DotPlan plan =
+        plan_dot(problem.hint(), dot_schedule(schedule, target), kernels, form_, !p.x_grid.is_signed());
     c.cost.time_us = estimate_us(problem, plan, kernels, target);
     c.cost.packed_bytes = 4 * packed_words(plan) + problem.table_bytes();
     return c;
+  }
+
+  Form form_;
+};
+
+// With a form as routines are defined.
+template <DotFill::Form form>
+class DotRoutineOf final : public RoutineOf<DotRoutineOf<form>, DotRoutine> {
+ public:
+  DotRoutineOf() : RoutineOf<DotRoutineOf, DotRoutine>(form) {}
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                                         PackedStore& packed) {
+    return DotRoutine::make_step(form, candidate, target, ops, packed);
   }
 };
 
 }  // namespace
 
-NEO_DEFINE_ROUTINE(int8_direct_nchwc, DotRoutine<DotFill::Form::Blocks>)
-NEO_DEFINE_ROUTINE(int8_direct_nchw, DotRoutine<DotFill::Form::Planes>)
-NEO_DEFINE_ROUTINE(int8_gemm, DotRoutine<DotFill::Form::Pixels>)
+NEO_DEFINE_ROUTINE(int8_direct_nchwc, DotRoutineOf<DotFill::Form::Blocks>)
+NEO_DEFINE_ROUTINE(int8_direct_nchw, DotRoutineOf<DotFill::Form::Planes>)
+NEO_DEFINE_ROUTINE(int8_gemm, DotRoutineOf<DotFill::Form::Pixels>)
 
 }  // namespace neo

@@ -11,6 +11,12 @@ namespace neo {
 constexpr int kDotVectors = 4;
 constexpr int kDotRows = 14;
 
+// Where a vector of words of weights holds code i of lane c, counted in codes: lane by lane, but for int16 in vectors
+// of four lanes, whose first codes lie before all second ones.
+constexpr int64_t dot_weight_at(int64_t lanes, int64_t codes, int64_t c, int64_t i) {
+  return codes == 2 && lanes < 8 ? i * lanes + c : c * codes + i;
+}
+
 // The epilogue of the sums of the columns of a tile, in units of the result's codes (or as float32 numbers):
 //   t = float(sum + init) * scale + add
 // Without a residual the code is round(t) + zero, between lo and hi. With one, t is a number, or a code of the middle
@@ -43,12 +49,13 @@ struct DotTile {
   int64_t tap_count = 0;
   int64_t blocks = 1, block_stride = 0;
   int64_t block_words = 0, last_words = 0;  // of the last block
-  const int32_t* weight = nullptr;          // dense: [tap][block][word][columns of the tile]
+  const int32_t* weight = nullptr;          // dense: [tap][block][word][vector of the tile], see dot_weight_at
 
   const DotResult* result = nullptr;
   const int32_t* row_sums = nullptr;  // of each row's bytes, which count times the shift of a column; or null
   int64_t column = 0;                 // of the result's vectors by column
-  int64_t columns = 0;  // that exist: what is behind the last one is not written, where dst_vector is dense
+  int64_t columns = 0;      // that exist: what is behind the last one is not written, where dst_vector is dense
+  int32_t* sums = nullptr;  // [row][columns of the tile], in place of results; or null
   // In elements.
   void* dst = nullptr;
   int64_t dst_row = 0, dst_vector = 0;

@@ -7,14 +7,14 @@
 namespace neo::NEO_ISA {
 namespace {
 
-// The sums, the weights of one word, a broadcast and, where the tier has no product that sums, a product. The scalar
-// tier, which few machines run, is kept small.
+// The sums, the weights of one word, a broadcast and, where the tier has no product that sums, a product; where there
+// are few registers, rows in fours, as they become codes. The scalar tier, which few machines run, is kept small.
 constexpr int max_dot_rows(int vectors) {
 #ifdef NEO_ISA_SCALAR
   return vectors == 1 ? 4 : (vectors == 2 ? 2 : 1);
 #endif
   return kVectorRegisters == 32 ? (vectors == 4 ? 6 : (vectors == 3 ? 8 : (vectors == 2 ? 12 : 14)))
-                                : (vectors == 4 ? 2 : (vectors == 3 ? 3 : (vectors == 2 ? 5 : 10)));
+                                : (vectors == 4 ? 2 : (vectors == 3 ? 3 : (vectors == 2 ? 4 : 8)));
 }
 
 // The rows of a block, any number of bytes apart; as Rows.
@@ -78,7 +78,8 @@ NEO_INLINE void sum_words(I32 (&acc)[R][V], const int32_t*& weight, WordRows<R>&
 
 template <bool kBytes, int V, int R>
 NEO_INLINE void sum_tile(I32 (&acc)[R][V], const DotTile& t) {
-  constexpr int kStep = 4;
+  // Pairs in wide vectors keep the units busy without long loops.
+  constexpr int kStep = kBytes || kLanes < 16 ? 4 : 2;
   const int32_t* weight = t.weight;
   for (int64_t tap = 0; tap < t.tap_count; ++tap) {
     const uint8_t* block = t.src + t.taps[tap];
@@ -114,13 +115,14 @@ void run_dot_tile(const DotTile& t) {
   }
   sum_tile<kBytes, V, R>(acc, t);
   // One copy of the code that stores, of any size of tile.
-  alignas(64) int32_t sums[R * V * kLanes];
+  alignas(64) int32_t kept[R * V * kLanes];
+  int32_t* sums = t.sums ? t.sums : kept;
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) store_i32(sums + (r * V + v) * kLanes, acc[r][v]);
   }
-  store_sums(t, sums, V, R);
+  if (!t.sums) store_sums(t, sums, V, R);
 }
 
 // Codes as they are in a word: bytes count from 0 on, int16 from the zero point on.
@@ -197,31 +199,48 @@ void fill_planes(const DotFill& f) {
   fill_items<kBytes>(f, f.begin + whole, f.end);
 }
 
+// Two vectors of codes as int16 from the zero point on.
+NEO_INLINE PairWords words_of_pair(const DotFill& f, const uint8_t* a, const uint8_t* b) {
+  const uint8_t middle = f.is_signed ? 128 : 0;
+  const auto from = (int16_t)(f.zero + middle);
+  return __builtin_convertvector(load_pair(a, b) ^ middle, PairWords) - from;
+}
+
+// A vector of codes, as bytes or as int16.
 template <bool kBytes>
-NEO_INLINE void fill_vector(const DotFill& f, I32 codes, uint8_t* dst) {
+NEO_INLINE void fill_vector(const DotFill& f, const uint8_t* src, uint8_t* dst) {
   if constexpr (kBytes) {
-    store_u8(dst, codes + broadcast_i32(f.is_signed ? 128 : 0));
+    copy_as_bytes(dst, src, kLanes, f.is_signed);
   } else {
-    store_u16((uint16_t*)dst, codes - broadcast_i32(f.zero));
+    const PairWords words = words_of_pair(f, src, src);
+    __builtin_memcpy(dst, &words, sizeof words / 2);
   }
 }
 
-// Pixel by pixel: what a last block writes too much the next pixel overwrites.
+// A last block writes too much, which others overwrite: bytes are written pixel by pixel, int16 of blocks from the last
+// one on.
 template <bool kBytes>
 void fill_blocks(const DotFill& f) {
   constexpr int kItem = kBytes ? 1 : 2;
   const int64_t blocks = (f.channels + kLanes - 1) / kLanes;
   uint8_t* dst = f.dst + f.begin * f.dst_pixel;
   const uint8_t* src = f.src;
-  for (int64_t p = f.begin; p < f.end; ++p, dst += f.dst_pixel, src += f.src_pixel) {
-    for (int64_t b = 0; b < blocks; ++b) {
-      const uint8_t* block = src + b * f.src_block;
-      if constexpr (kBytes) {
-        copy_as_bytes(dst + b * kLanes, block, kLanes, f.is_signed);
-      } else {
-        fill_vector<kBytes>(f, load_codes(block, f.is_signed), dst + b * kLanes * kItem);
-      }
+  if constexpr (kBytes) {
+    for (int64_t p = f.begin; p < f.end; ++p, dst += f.dst_pixel, src += f.src_pixel) {
+      for (int64_t b = 0; b < blocks; ++b) fill_vector<kBytes>(f, src + b * f.src_block, dst + b * kLanes);
     }
+    return;
+  }
+  for (int64_t b = blocks; b-- > 0;) {
+    const uint8_t* from = src + b * f.src_block;
+    uint8_t* to = dst + b * kLanes * kItem;
+    int64_t p = f.begin;
+    for (; p + 2 <= f.end; p += 2, from += 2 * f.src_pixel, to += 2 * f.dst_pixel) {
+      const PairWords words = words_of_pair(f, from, from + f.src_pixel);
+      __builtin_memcpy(to, &words, sizeof words / 2);
+      __builtin_memcpy(to + f.dst_pixel, (const uint8_t*)&words + sizeof words / 2, sizeof words / 2);
+    }
+    if (p < f.end) fill_vector<kBytes>(f, from, to);
   }
 }
 
@@ -232,11 +251,10 @@ void fill_rows(const DotFill& f) {
   const uint8_t* src = f.src;
   for (int64_t p = f.begin; p < f.end; ++p, dst += f.dst_pixel, src += f.src_pixel) {
     int64_t c = 0;
-    for (; c + kLanes <= f.channels; c += kLanes)
-      fill_vector<kBytes>(f, load_codes(src + c, f.is_signed), dst + c * kItem);
+    for (; c + kLanes <= f.channels; c += kLanes) fill_vector<kBytes>(f, src + c, dst + c * kItem);
     if (c < f.channels) {
-      const int64_t count = f.channels - c;
-      const I32 last = f.is_signed ? load_i8_n((const int8_t*)src + c, count) : load_u8_n(src + c, count);
+      uint8_t last[kLanes] = {};
+      __builtin_memcpy(last, src + c, (size_t)(f.channels - c));
       fill_vector<kBytes>(f, last, dst + c * kItem);
     }
   }
@@ -267,6 +285,12 @@ template <bool kBytes>
       codes = (codes - broadcast_i32(p.zero)) & broadcast_i32(0xffff);
     }
     bits = shift_left<kWidth>(bits) | codes;
+  }
+  if constexpr (!kBytes && kSplitsPairs) {
+    int16_t from[2 * kLanes], to[2 * kLanes];
+    store_i32((int32_t*)from, bits);
+    for (int i = 0; i < 2 * kLanes; ++i) to[dot_weight_at(kLanes, 2, i / 2, i % 2)] = from[i];
+    bits = load_i32((const int32_t*)to);
   }
   return bits;
 }
@@ -378,7 +402,109 @@ constexpr DotKernels kDotKernels = {
     kBytes ? &sum_taps : nullptr,
 };
 
+// The number of a tile's sum once the residual, or else the addend, is in.
+NEO_INLINE F32 add_residual(F32 t, const DotResult& r, const uint8_t* residual, F32 addend, int64_t count) {
+  if (r.has_middle) {
+    const F32 steps = min(broadcast(r.middle_hi), max(broadcast(r.middle_lo), t));
+    t = to_f32(round_to_i32(steps)) * broadcast(r.middle_scale);
+  }
+  if (!residual) return t + addend;
+  I32 codes;
+  if (count >= kLanes) {
+    codes = load_codes(residual, r.residual_is_signed);
+  } else {
+    codes = r.residual_is_signed ? load_i8_n((const int8_t*)residual, count) : load_u8_n(residual, count);
+  }
+  const F32 added = to_f32(codes - broadcast_i32(r.residual_zero)) * broadcast(r.residual_scale);
+  return t + added;
+}
+
+// As store_rows(), of any result.
+[[gnu::noinline]] void store_any_rows(const int32_t* sums, int64_t sums_step, const int32_t* row_sums, int64_t rows,
+                                      const DotResult& result, int64_t column, int64_t count, void* dst, int64_t at,
+                                      int64_t row, const uint8_t* residual, int64_t residual_row) {
+  const F32 lo = broadcast(result.lo), hi = broadcast(result.hi);
+  const F32 scale = load(result.scale + column), add = load(result.add + column);
+  const I32 mask = load_i32(result.mask + column), zero_point = broadcast_i32(result.zero);
+  const bool is_whole = count >= kLanes;
+  const I32 shift = row_sums ? load_i32(result.shift + column) : broadcast_i32(0);
+  const auto sum_of = [&](int64_t r) __attribute__((always_inline)) {
+    const I32 sum = load_i32(sums);
+    return row_sums ? sum + broadcast_i32(row_sums[r]) * shift : sum;
+  };
+  if (result.is_whole) {
+    for (int64_t r = 0; r < rows; ++r, sums += sums_step, at += row) {
+      const I32 whole = sum_of(r) & mask;
+      is_whole ? store_i32((int32_t*)dst + at, whole) : store_i32_n((int32_t*)dst + at, whole, count);
+    }
+    return;
+  }
+  if (result.is_float) {
+    for (int64_t r = 0; r < rows; ++r, sums += sums_step, at += row) {
+      const F32 x = min(hi, max(lo, to_f32(sum_of(r)) * scale + add));
+      const F32 kept = bits_as_f32(bits_as_i32(x) & mask);
+      is_whole ? store((float*)dst + at, kept) : store_n((float*)dst + at, kept, count);
+    }
+    return;
+  }
+  auto* to = (uint8_t*)dst + at;
+  const auto number_of = [&](int64_t r) __attribute__((always_inline)) {
+    const I32 sum = load_i32(sums + r * sums_step);
+    return to_f32(row_sums ? sum + broadcast_i32(row_sums[r]) * shift : sum) * scale + add;
+  };
+  const auto store_all = [&](const auto& steps_of) __attribute__((always_inline)) {
+    int64_t r = 0;
+    if constexpr (kStoresFour) {
+      const bool has_padding = !all(eq(mask, broadcast_i32(-1)));
+      const auto kept = [&](I32 steps) __attribute__((always_inline)) {
+        return has_padding ? (steps + zero_point) & mask : steps;
+      };
+      const int32_t plus = has_padding ? 0 : result.zero;
+      for (; is_whole && r + 2 <= rows; r += 4) {
+        const int64_t n = rows - r;
+        const I32 a = kept(steps_of(r)), b = kept(steps_of(r + 1));
+        const I32 c = n > 2 ? kept(steps_of(r + 2)) : a, d = n > 3 ? kept(steps_of(r + 3)) : a;
+        store_four(to + r * row, row, n, a, b, c, d, plus, result.is_signed);
+      }
+    }
+    for (; r < rows; ++r) store_codes(to + r * row, (steps_of(r) + zero_point) & mask, result.is_signed, count);
+  };
+  if (!residual && !result.addend) {
+    store_all([&](int64_t r) __attribute__((always_inline)) { return round_to_i32(min(hi, max(lo, number_of(r)))); });
+    return;
+  }
+  const F32 addend = result.addend ? load(result.addend + column) : zero();
+  const CodesDivisor y_scale(result.y_scale);
+  store_all([&](int64_t r) __attribute__((always_inline)) {
+    const uint8_t* added = residual ? residual + r * residual_row : nullptr;
+    return y_scale.round(add_residual(number_of(r), result, added, addend, count), lo, hi);
+  });
+}
+
 }  // namespace
+
+void store_rows(const int32_t* sums, int64_t sums_step, const int32_t* row_sums, int64_t rows, const DotResult& result,
+                int64_t column, int64_t count, void* dst, int64_t at, int64_t row, const uint8_t* residual,
+                int64_t residual_row) {
+  if constexpr (kStoresFour) {
+    const bool is_plain = !row_sums && !residual && !result.addend && !result.is_whole && !result.is_float;
+    if (is_plain && count >= kLanes && all(eq(load_i32(result.mask + column), broadcast_i32(-1)))) {
+      const F32 lo = broadcast(result.lo), hi = broadcast(result.hi);
+      const F32 scale = load(result.scale + column), add = load(result.add + column);
+      auto* to = (uint8_t*)dst + at;
+      const auto steps_of = [&](int64_t r) __attribute__((always_inline)) {
+        const I32 sum = load_i32(sums + (r < rows ? r : rows - 1) * sums_step);
+        return round_to_i32(min(hi, max(lo, to_f32(sum) * scale + add)));
+      };
+      for (int64_t r = 0; r < rows; r += 4) {
+        store_four(to + r * row, row, rows - r, steps_of(r), steps_of(r + 1), steps_of(r + 2), steps_of(r + 3),
+                   result.zero, result.is_signed);
+      }
+      return;
+    }
+  }
+  store_any_rows(sums, sums_step, row_sums, rows, result, column, count, dst, at, row, residual, residual_row);
+}
 
 const DotKernels& dot_kernels(bool bytes) {
   if constexpr (kHasDotBytes) {

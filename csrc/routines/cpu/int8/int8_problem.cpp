@@ -29,6 +29,19 @@ double core_cycles(const Target& target) {
   return target.lanes() == kWideLanes && !has_wide_fmas(target) ? 1 : 2;
 }
 
+double result_cycles(const Target& target) {
+  return target.lanes() == 8 ? 5 : 8;
+}
+
+double dot_word_cycles(double rows, double vectors, int64_t codes, const Target& target) {
+  constexpr double kPairs = 1.25, kPairsOfTwo = 2.0, kNarrow = 6.0, kChain = 4, kLoads = 2;
+  // A product that sums by itself takes as long as a vector's FMA.
+  double dot = 1;
+  if (codes != kByteCodes)
+    dot = target.lanes() >= 8 ? kPairs : kIsaNeon.is_subset_of(target.isa) ? kPairsOfTwo : kNarrow;
+  return std::max({rows * vectors * dot / 2, (rows + vectors) / kLoads, kChain * dot}) * 2;
+}
+
 Int8Weights::Int8Weights(const Int8Product& product)
     : tensor_(*product.w->constant),
       codes_(tensor_.as<uint8_t>()),

@@ -19,6 +19,12 @@ bool has_dot_bytes(const Target& target);
 // A core's cycles in those that cycles_us() counts, of which a core with two multiply-adds per cycle has two.
 double core_cycles(const Target& target);
 
+// Cycles, as cycles_us() counts them, of one word of a register block of so many rows and vectors.
+double dot_word_cycles(double rows, double vectors, int64_t codes, const Target& target);
+
+// Cycles of a core in which a vector of sums becomes codes.
+double result_cycles(const Target& target);
+
 // The weights less their zero points; reads them.
 class Int8Weights {
  public:

@@ -1,7 +1,6 @@
 #include "routines/cpu/recurrent/codes_product.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "base/int_math.h"
@@ -14,14 +13,6 @@ namespace {
 constexpr int kGates = 4;
 static_assert(kGates == kDotVectors);
 
-// Columns as a tile is told of them: sums begin at 0, and all of them are kept.
-constexpr int kMaxColumns = kGates * 16;
-constexpr std::array<int32_t, kMaxColumns> kNone = {};
-constexpr auto kAll = [] {
-  std::array<int32_t, kMaxColumns> all = {};
-  all.fill(-1);
-  return all;
-}();
 constexpr int64_t kFirstTap = 0;
 
 // A matrix of codes as it is given.
@@ -113,16 +104,13 @@ CodesMatrix::CodesMatrix(const RecurrentForm& form, const Value& weight, const V
       const int64_t d = part / blocks, unit = part % blocks * lanes + lane, column = gate * form.hidden + unit;
       if (unit >= form.hidden) continue;
       const int64_t zero_point = given.zero(d, column) - less;
-      auto* words = reinterpret_cast<std::byte*>(to + (part * words_ * kGates + gate) * lanes + lane);
+      auto* words = reinterpret_cast<int32_t*>(to + (part * words_ * kGates + gate) * lanes);
       int64_t sum = 0;
       for (int64_t k = 0; k < depth; ++k) {
         const int64_t code = given.code(d, k, column) - less;
-        std::byte* word = words + k / kernels.dot.codes * kGates * lanes * 4;
-        if (bytes) {
-          word[k % 4] = static_cast<std::byte>(static_cast<int8_t>(code));
-        } else {
-          reinterpret_cast<int16_t*>(word)[k % 2] = static_cast<int16_t>(code - zero_point);
-        }
+        const int64_t codes = kernels.dot.codes;
+        put_dot_weight(words + k / codes * kGates * lanes, codes, dot_weight_at(lanes, codes, lane, k % codes),
+                       static_cast<int32_t>(bytes ? code : code - zero_point));
         sum += code - zero_point;
       }
       sums[at] = static_cast<int32_t>(sum);
@@ -154,18 +142,13 @@ void CodesMatrix::multiply(const CodedRowsKernels& kernels, const RowCodes& code
     kernels.product_of_row(a, weights, codes.codes + begin * words_ * 4, words_, kernels.bytes());
     return;
   }
-  DotResult result;
-  result.init = kNone.data();
-  result.scale = result.add = reinterpret_cast<const float*>(kNone.data());
-  result.mask = kAll.data();
-  result.is_whole = true;
   DotTile tile;
   tile.step = words_ * 4;
   tile.taps = &kFirstTap;
   tile.tap_count = 1;
   tile.block_words = tile.last_words = words_;
   tile.weight = weights;
-  tile.result = &result;
+  tile.result = &whole_sums();
   tile.columns = kGates * lanes;
   tile.dst_row = lanes;
   tile.dst_vector = gate;
