@@ -350,7 +350,7 @@ class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine> {
     // Cycles of a vector, which is brought into the buffer, multiplied and stored.
     constexpr double kResidualCycles = 7, kShiftCycles = 1;
     const bool is_narrow = target.lanes() == 8;
-    const double fill = is_narrow ? 1.5 : 4, product = is_narrow ? 0.75 : 1.1, beside = is_narrow ? 0.5 : 3;
+    const double fill = is_narrow ? 3 : 4, product = 1.1, beside = is_narrow ? 4.5 : 3;
     const ConvShape& s = plan.shape;
     const double vectors = static_cast<double>(s.n * plan.blocks * s.oh * s.ow);
     const int64_t bands = ceil_div(plan.rows, plan.band),

@@ -42,9 +42,7 @@ double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKer
   const auto words = static_cast<double>(plan.taps() * plan.words);
   const double result =
       result_cycles(target) + (problem.product.residual || problem.product.addend ? kResidualCycles : 0);
-  // Narrow vectors become codes four rows at a time.
-  const double stored = target.lanes() == 8 ? 4 * std::ceil(rows / 4) : rows;
-  double beside = tiles * (kTileCycles + result * stored * vectors);
+  double beside = tiles * (kTileCycles + result * rows * vectors);
   if (!plan.in_place) {
     const double filled = static_cast<double>(plan.tasks * s.planes.kernel * plan.buffer_plane()) /
                           std::max(1.0, target.threads > 1 ? 1.0 : static_cast<double>(plan.panel_chunks));

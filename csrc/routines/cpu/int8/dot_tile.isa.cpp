@@ -14,7 +14,7 @@ constexpr int max_dot_rows(int vectors) {
   return vectors == 1 ? 4 : (vectors == 2 ? 2 : 1);
 #endif
   return kVectorRegisters == 32 ? (vectors == 4 ? 6 : (vectors == 3 ? 8 : (vectors == 2 ? 12 : 14)))
-                                : (vectors == 4 ? 2 : (vectors == 3 ? 3 : (vectors == 2 ? 4 : 8)));
+                                : (vectors == 4 ? 2 : (vectors == 3 ? 3 : (vectors == 2 ? 5 : 10)));
 }
 
 // The rows of a block, any number of bytes apart; as Rows.
@@ -496,9 +496,14 @@ void store_rows(const int32_t* sums, int64_t sums_step, const int32_t* row_sums,
         const I32 sum = load_i32(sums + (r < rows ? r : rows - 1) * sums_step);
         return round_to_i32(min(hi, max(lo, to_f32(sum) * scale + add)));
       };
-      for (int64_t r = 0; r < rows; r += 4) {
+      int64_t r = 0;
+      for (; r + 1 < rows; r += 4) {
         store_four(to + r * row, row, rows - r, steps_of(r), steps_of(r + 1), steps_of(r + 2), steps_of(r + 3),
                    result.zero, result.is_signed);
+      }
+      if (r < rows) {
+        const I32 last = steps_of(r);
+        store_four(to + r * row, row, 1, last, last, last, last, result.zero, result.is_signed);
       }
       return;
     }
