@@ -377,8 +377,8 @@ class WinogradCodesRoutine final : public RoutineOf<WinogradCodesRoutine> {
   static double estimate_us(const Int8Problem& problem, const CodesWinogradPlan& plan, const Target& target) {
     // Cycles of the transforms of a vector of channels of a tile, and of the start of a tile of products.
     constexpr double kInputCycles = 60, kOutputCycles = 160, kResidualCycles = 7, kTileCycles = 25;
-    // Processors that take wide vectors in halves wait for their caches besides.
-    const double halves = target.lanes() > 8 && core_cycles(target) < 2 ? 3.5 : 1;
+    // Processors that take wide vectors in halves wait for their caches besides, which threads may share.
+    const double halves = target.lanes() > 8 && core_cycles(target) < 2 ? (target.threads > 1 ? 6 : 3.5) : 1;
     const DotKernels& kernels = CodesWinogradParts::of(target).products;
     const DotShape& s = plan.shape;
     const auto tiles = static_cast<double>(plan.tiles), vectors = static_cast<double>(plan.vectors);
