@@ -197,10 +197,12 @@ DotPlan plan_dot(const DotShape& shape, const DotSchedule& schedule, const DotKe
   plan.row_step = s.kh == 1 ? 1 : s.stride_h;
   plan.column_step = s.kw == 1 ? 1 : s.stride_w;
 
-  // Codes cost a fraction of what floats do.
-  constexpr int64_t kFaster = 3;
+  // Codes cost a fraction of what floats do; of few pixels, the weights' way from memory costs more.
+  constexpr int64_t kFaster = 3, kOfWeight = 3;
   const int64_t images = std::max<int64_t>(1, s.n * s.planes.out * s.groups);
-  const int64_t wanted = ceil_div(worthwhile_tasks(s.all_flops() / kFaster), images);
+  const int64_t weights = s.oc * s.group_ic() * s.all_taps();
+  const int64_t work = std::max(s.all_flops() / kFaster, kOfWeight * weights);
+  const int64_t wanted = ceil_div(worthwhile_tasks(work), images);
   const bool is_heavy = s.group_oc() * s.all_taps() > 2 * s.oh * s.ow;
   const bool by_columns = s.oh == 1;
   const int64_t tile = kernels.max_rows[std::min(schedule.oc_vectors, plan.group_vectors)];
