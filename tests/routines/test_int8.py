@@ -18,6 +18,11 @@ MATMUL = "cpu:int8/matmul"
 WINOGRAD = "cpu:int8/winograd_nchwc"
 POOL = "cpu:int8/pool_nchwc"
 CASES = 30
+#: Input and output channels of a group that fill no vector, and the number of groups.
+GROUPS = [(4, 4, 8), (4, 4, 5), (8, 8, 4), (2, 2, 19), (2, 6, 8), (1, 3, 20), (3, 4, 5), (8, 4, 6), (4, 8, 5)]
+GROUPS += [(12, 12, 4), (24, 24, 3), (16, 8, 4), (20, 20, 2)]
+
+on_vnni = pytest.mark.skipif("avx512_vnni" not in _native.host_tiers(), reason="not on this processor: it has no VNNI")
 
 
 def conv_case(
@@ -27,14 +32,16 @@ def conv_case(
     narrow: bool = False,
     function: str | None = None,
     square: bool = False,
+    groups_of: tuple[int, int, int] | None = None,
 ) -> Codes:
     """A convolution, `narrow`: of groups of a few channels; with a residual the sums may be rounded before it is added.
 
-    `function`: elementwise operators behind it, none or more. `square`: 3x3 taps with a stride of 1.
+    `function`: elementwise operators behind it, none or more. `square`: 3x3 taps with a stride of 1. `groups_of`: as in
+    GROUPS.
     """
     case = Codes(seed)
     random = case.random
-    rank = 2 if square else pick(random, [1, 2, 2, 2] if depthwise else [1, 2, 2, 3])
+    rank = 2 if square else pick(random, [1, 2, 2, 2] if depthwise or groups_of else [1, 2, 2, 3])
     groups = 1
     out, per_group = int(random.integers(1, 40)), int(random.integers(1, 40))
     if depthwise:
@@ -43,6 +50,9 @@ def conv_case(
     if narrow:
         groups, per_group = 16 * int(random.integers(1, 3)), int(random.integers(2, 6))
         out = groups * int(random.integers(1, 6))
+    if groups_of:
+        per_group, out, groups = groups_of
+        out *= groups
     kernel = [int(random.integers(1, 5)) for _ in range(rank)]
     stride = [int(random.integers(1, 4)) for _ in range(rank)]
     dilation = [int(random.integers(1, 3)) for _ in range(rank)]
@@ -188,6 +198,36 @@ def test_says_why_winograd_does_not_take_a_convolution() -> None:
 @pytest.mark.parametrize("seed", range(CASES // 2))
 def test_groups_of_few_channels(seed: int, routine: str, tier: str) -> None:
     conv_case(seed, narrow=True).check(tier, {"q": routine})
+
+
+@on_vnni
+@pytest.mark.parametrize("groups", GROUPS)
+@pytest.mark.parametrize("residual", ["", "rounded"])
+@pytest.mark.parametrize("seed", range(3))
+def test_words_of_a_groups_channels(seed: int, residual: str, groups: tuple[int, int, int]) -> None:
+    seed += 3 * GROUPS.index(groups)
+    function = "HardSwish" if residual == "rounded" and seed % 2 else None
+    case = conv_case(seed, residual=residual, function=function, groups_of=groups)
+    case.check("avx512_vnni", {"f" if function else "q": DEPTHWISE})
+
+
+@on_vnni
+@pytest.mark.parametrize(("size", "channels"), [(0, 16), (1, 16), (200, 16), (200, 48)])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_groups_in_images_of_many_widths(stride: int, channels: int, size: int) -> None:
+    """No pixel, one, and rows longer than the buffer has room for; the width is known to the call alone."""
+    case = Codes(size)
+    graph = case.float
+    x = graph.add_input("x", "uint8", [1, channels, 5, "W"])
+    w = [graph.add_constant("w", case.codes("int8", [channels, channels // 4, 3, 3]))]
+    attrs = {"pads": [1] * 4, "strides": [1, stride], "group": 4}
+    graph.outputs = graph.add_node("ConvInteger", [x, *w], ["y"], attrs, "q").outputs
+    graph.infer()
+    pinned = compile_pinned(graph, "avx512_vnni", {"q": DEPTHWISE})
+    assert pinned.routines["q"].split("{")[0] == DEPTHWISE
+    codes = case.codes("uint8", [1, channels, 5, size])
+    for threads in (1, 3):
+        np.testing.assert_array_equal(pinned(codes, threads=threads), graph.evaluate([codes])[0])
 
 
 @by_tier
@@ -433,6 +473,20 @@ def test_says_why_not() -> None:
     graph = _native.run_passes(case.float, ["fold_constants"])
     reasons = rejections(graph, "scalar", "q")
     assert reasons[DEPTHWISE] == "not one input channel per group"
+
+
+@pytest.mark.parametrize(
+    ("groups", "tier", "reason"),
+    [
+        ((4, 4, 8), "scalar", "not one input channel per group, and no sums of four products"),
+        pytest.param((16, 32, 3), "avx512_vnni", "the groups fill vectors", marks=on_vnni),
+        pytest.param((80, 8, 2), "avx512_vnni", "a group has too many input channels", marks=on_vnni),
+        pytest.param((3, 2, 8), "avx512_vnni", "four output channels read several blocks at once", marks=on_vnni),
+    ],
+)
+def test_says_why_groups_are_not_taken(groups: tuple[int, int, int], tier: str, reason: str) -> None:
+    graph = _native.run_passes(conv_case(1, groups_of=groups).float, ["fold_constants"])
+    assert rejections(graph, tier, "q")[DEPTHWISE] == reason
 
 
 @by_tier

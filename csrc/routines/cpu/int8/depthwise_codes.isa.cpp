@@ -53,6 +53,32 @@ void fill_words(const DotFill& f, int64_t step, int64_t next) {
   }
 }
 
+void fill_groups(const DotFill& f, const CodesGroupWord* words, int64_t count) {
+  uint8_t padding[kLanes];
+  for (uint8_t& code : padding) code = (uint8_t)f.zero;
+  const I32 flip = broadcast_i32(f.is_signed ? (int32_t)0x80808080 : 0);
+  const int64_t end = f.end < f.columns ? f.end : f.columns;
+  for (int64_t k = 0; k < count; ++k) {
+    const CodesGroupWord& word = words[k];
+    const auto at = [&](int64_t p) __attribute__((always_inline)) {
+      return (int32_t*)f.dst + (p * count + k) * kLanes;
+    };
+    const I32 outside = gather_bytes(padding, word.index, flip);
+    int64_t p = 0;
+    for (; p < f.begin && p < f.columns; ++p) store_i32(at(p), outside);
+    const uint8_t* src = f.src + word.blocks[0];
+    if (word.is_one_block) {
+      for (; p < end; ++p, src += kLanes) store_i32(at(p), gather_bytes(src, word.index, flip));
+    } else {
+      const int64_t second = word.blocks[1] - word.blocks[0], third = word.blocks[2] - word.blocks[0],
+                    last = word.blocks[3] - word.blocks[0];
+      for (; p < end; ++p, src += kLanes)
+        store_i32(at(p), gather_bytes({src, src + second, src + third, src + last}, word.index, flip));
+    }
+    for (; p < f.columns; ++p) store_i32(at(p), outside);
+  }
+}
+
 template <int kColumns>
 NEO_INLINE void dot_columns(I32& c, I32 a, I32 b) {
   kColumns == kBytesOfWord ? dot_bytes(c, a, b) : dot_pairs(c, a, b);
@@ -132,7 +158,8 @@ void depthwise_run(const CodesDepthwiseRun& d) {
 
 template <int kColumns, bool kShifts>
 constexpr CodesDepthwiseKernels kDepthwiseKernels = {
-    kLanes, kColumns, kColumns > 1 ? &fill_words<kColumns> : &fill_numbers, &depthwise_run<kColumns, kShifts>};
+    kLanes, kColumns, kColumns > 1 ? &fill_words<kColumns> : &fill_numbers,
+    kColumns == kBytesOfWord ? &fill_groups : nullptr, &depthwise_run<kColumns, kShifts>};
 
 }  // namespace
 
@@ -140,7 +167,8 @@ const CodesDepthwiseKernels& codes_depthwise_kernels(bool bytes, bool shifts) {
   if constexpr (kHasDotBytes) {
     if (bytes) return shifts ? kDepthwiseKernels<kBytesOfWord, true> : kDepthwiseKernels<kBytesOfWord, false>;
   }
-  return kDepthwiseKernels < kSplitsPairs ? 1 : 2, false > ;
+  constexpr int kColumns = kSplitsPairs ? 1 : 2;
+  return kDepthwiseKernels<kColumns, false>;
 }
 
 }  // namespace neo::NEO_ISA

@@ -35,8 +35,36 @@ struct CodesDepthwiseWords {
   }
 };
 
+// Why a block's words of the groups' input channels are not all found; else null, and the words.
+const char* find_group_words(const ConvShape& s, int64_t block, int64_t lanes, int64_t block_bytes,
+                             CodesGroupWord* words) {
+  const int64_t count = ceil_div(s.group_ic(), kByteCodes), quarter = lanes / 4;
+  for (int64_t k = 0; k < count; ++k) {
+    CodesGroupWord word;
+    std::fill_n(word.index, kByteCodes * lanes, kNoCode);
+    word.is_one_block = true;
+    for (int64_t q = 0; q < 4; ++q) {
+      int64_t from = -1;
+      for (int64_t lane = q * quarter; lane < (q + 1) * quarter; ++lane) {
+        const int64_t group = (block * lanes + lane) / s.group_oc();
+        for (int64_t i = 0; group < s.groups && i < std::min(kByteCodes, s.group_ic() - k * kByteCodes); ++i) {
+          const int64_t channel = group * s.group_ic() + k * kByteCodes + i;
+          if (from >= 0 && from != channel / lanes) return "four output channels read several blocks at once";
+          from = channel / lanes;
+          word.index[lane * kByteCodes + i] = static_cast<uint8_t>(channel % lanes);
+        }
+      }
+      word.blocks[q] = from < 0 ? word.blocks[0] : from * block_bytes;
+      word.is_one_block &= word.blocks[q] == word.blocks[0];
+    }
+    words[k] = word;
+  }
+  return nullptr;
+}
+
 struct CodesDepthwisePlan {
   ConvShape shape;
+  int64_t group_words = 0;        // of a group's input channels; 0: it has one, and words are of columns
   int64_t blocks = 0, items = 0;  // of channels; words of a row of the window
   int64_t item_columns = 1;       // from one of them to the next
   int64_t rows = 0, chunks = 0, tasks = 0;
@@ -46,7 +74,9 @@ struct CodesDepthwisePlan {
   int64_t step = 1;  // columns from item to item of the buffer
   int64_t window_rows = 0, row_bytes = 0, pixels_bytes = 0, buffer_bytes = 0;
 
-  int64_t weight_items() const { return shape.kh * items; }
+  int64_t column_items() const { return std::max<int64_t>(1, group_words); }
+  int64_t weight_rows() const { return shape.kh * column_items(); }
+  int64_t weight_items() const { return weight_rows() * items; }
   // Columns up to the last one that an item of these pixels begins at.
   int64_t row_columns(int64_t pixels) const { return (pixels - 1) * shape.stride_w + (items - 1) * item_columns + 1; }
   int64_t band_rows(int64_t lines) const { return (lines - 1) * shape.stride_h + window_rows; }
@@ -58,12 +88,15 @@ CodesDepthwisePlan plan_codes_depthwise(const ConvShape& s, const CodesDepthwise
   CodesDepthwisePlan plan;
   plan.shape = s;
   plan.blocks = ceil_div(s.oc, static_cast<int64_t>(kernels.lanes));
-  plan.items = ceil_div(s.kw, static_cast<int64_t>(kernels.columns));
-  plan.item_columns = kernels.columns * s.dilation_w;
-  plan.step = kernels.columns > 1 ? std::gcd(s.stride_w, plan.item_columns) : 1;
+  const bool of_columns = s.ic == s.groups && s.oc == s.groups;
+  if (!of_columns) plan.group_words = ceil_div(s.group_ic(), kByteCodes);
+  const int64_t columns = of_columns ? kernels.columns : 1;
+  plan.items = ceil_div(s.kw, columns);
+  plan.item_columns = columns * s.dilation_w;
+  plan.step = columns > 1 ? std::gcd(s.stride_w, plan.item_columns) : 1;
   plan.window_rows = (s.kh - 1) * s.dilation_h + 1;
   const auto row_bytes = [&](int64_t pixels) {
-    return ceil_div(plan.row_columns(pixels), plan.step) * kernels.lanes * kDepthwiseItem;
+    return ceil_div(plan.row_columns(pixels), plan.step) * kernels.lanes * kDepthwiseItem * plan.column_items();
   };
   const int64_t wanted = std::clamp<int64_t>(
       ceil_div(worthwhile_tasks(s.flops()), std::max<int64_t>(1, s.n * plan.blocks)), 1, std::max<int64_t>(1, s.oh));
@@ -167,20 +200,26 @@ class DepthwiseCodesStep final : public KernelStep {
   void pack_weights(const CodesDepthwisePlan& plan, int32_t* to) const {
     const ConvShape& s = plan.shape;
     const Int8Weights weights(problem_.product);
+    // The weight of a word's byte: of the next column, or of the next input channel.
+    const bool of_columns = plan.group_words == 0;
+    const int64_t next = of_columns ? 1 : s.taps();
     for (int64_t block = 0; block < plan.blocks; ++block) {
-      for (int64_t i = 0; i < s.kh; ++i) {
-        for (int64_t j = 0; j < s.kw; j += kernels_.columns) {
+      for (int64_t row = 0; row < plan.weight_rows(); ++row) {
+        const int64_t i = row / plan.column_items(), first = row % plan.column_items() * kByteCodes;
+        for (int64_t j = 0; j < s.kw; j += of_columns ? kernels_.columns : 1) {
+          const int64_t codes = std::min<int64_t>(kernels_.columns, of_columns ? s.kw - j : s.group_ic() - first);
+          const int64_t at = first * s.taps() + i * s.kw + j;
           for (int64_t lane = 0; lane < kernels_.lanes; ++lane, ++to) {
             const int64_t c = block * kernels_.lanes + lane;
             *to = 0;
             if (c >= s.oc) continue;
             const int32_t shift = shifts_ ? weights.shift(c) : 0;
             if (!from_zero()) {
-              *to = std::bit_cast<int32_t>(static_cast<float>(weights.at(c, i * s.kw + j)));
+              *to = std::bit_cast<int32_t>(static_cast<float>(weights.at(c, at)));
               continue;
             }
-            for (int64_t k = 0; k < std::min<int64_t>(kernels_.columns, s.kw - j); ++k)
-              put_dot_weight(to, kernels_.columns, k, weights.at(c, i * s.kw + j + k) - shift);
+            for (int64_t k = 0; k < codes; ++k)
+              put_dot_weight(to, kernels_.columns, k, weights.at(c, at + k * next) - shift);
           }
         }
       }
@@ -189,7 +228,7 @@ class DepthwiseCodesStep final : public KernelStep {
 
   // Notes where the pixels of a band begin in its rows.
   void place_pixels(const CodesDepthwisePlan& plan, int64_t* at) const {
-    const int64_t pixel = plan.shape.stride_w / plan.step * kernels_.lanes * kDepthwiseItem;
+    const int64_t pixel = plan.shape.stride_w / plan.step * plan.column_items() * kernels_.lanes * kDepthwiseItem;
     for (int64_t i = 0; i < plan.band; ++i) {
       for (int64_t j = 0; j < plan.columns; ++j) *at++ = i * plan.shape.stride_h * plan.row_bytes + j * pixel;
     }
@@ -200,22 +239,29 @@ class DepthwiseCodesStep final : public KernelStep {
                 int64_t task, uint8_t* buffer) const {
     const CodesDepthwisePlan& plan = call.plan;
     const ConvShape& s = plan.shape;
-    const int64_t lanes = kernels_.lanes, item = lanes * kDepthwiseItem;
+    const int64_t lanes = kernels_.lanes, item = lanes * kDepthwiseItem, words = plan.column_items();
     const int64_t chunk = task % plan.chunks, block = task / plan.chunks % plan.blocks,
                   image = task / plan.chunks / plan.blocks;
     const int64_t row = chunk * plan.rows, end = std::min(row + plan.rows, s.oh);
-    const auto* x = reinterpret_cast<const uint8_t*>(args[x_]) + image * call.x.batch + block * call.x.channel;
+    const auto* x = reinterpret_cast<const uint8_t*>(args[x_]) + image * call.x.batch;
+    CodesGroupWord group_words[kMaxGroupWords];
+    if (plan.group_words > 0) {
+      find_group_words(s, block, lanes, call.x.channel, group_words);
+    } else {
+      x += block * call.x.channel;
+    }
     uint8_t* rows = buffer + plan.pixels_bytes;
     int64_t tap_rows[kMaxDepthwiseTaps];
     CodesDepthwiseRun d;
     d.src = rows;
     d.pixel_at = reinterpret_cast<const int64_t*>(buffer);
     d.tap_rows = tap_rows;
-    d.rows = s.kh;
+    d.rows = plan.weight_rows();
     d.items = plan.items;
-    d.item = plan.item_columns / plan.step * item;
+    d.item = plan.item_columns / plan.step * words * item;
     d.weight = static_cast<const int32_t*>(call.weight) + block * plan.weight_items() * lanes;
-    d.last_ones = static_cast<int32_t>(0x01010101u >> (8 * (plan.items * kernels_.columns - s.kw) % 32));
+    const int64_t beyond = plan.group_words > 0 ? 0 : plan.items * kernels_.columns - s.kw;
+    d.last_ones = static_cast<int32_t>(0x01010101u >> (8 * beyond % 32));
     d.result = &result;
     d.column = block * lanes;
     d.dst_pixel = lanes;
@@ -234,12 +280,12 @@ class DepthwiseCodesStep final : public KernelStep {
           first = (first + s.stride_h) % ring;
         }
         for (; next < top + plan.band_rows(lines); ++next) {
-          fill_row(call, x, zero, next - s.pad_top, column, columns, rows + slot * plan.row_bytes);
+          fill_row(call, x, group_words, zero, next - s.pad_top, column, columns, rows + slot * plan.row_bytes);
           slot = slot + 1 == ring ? 0 : slot + 1;
         }
         int64_t at = first;
         for (int64_t i = 0; i < s.kh; ++i) {
-          tap_rows[i] = at * plan.row_bytes;
+          for (int64_t k = 0; k < words; ++k) tap_rows[i * words + k] = at * plan.row_bytes + k * item;
           at += s.dilation_h;
           if (at >= ring) at -= ring;
         }
@@ -257,8 +303,8 @@ class DepthwiseCodesStep final : public KernelStep {
   }
 
   // Row `ih` of the image, as the pixels from `column` on read it.
-  void fill_row(const CodesDepthwiseCall& call, const uint8_t* x, int32_t zero, int64_t ih, int64_t column,
-                int64_t pixels, uint8_t* to) const {
+  void fill_row(const CodesDepthwiseCall& call, const uint8_t* x, const CodesGroupWord* words, int32_t zero, int64_t ih,
+                int64_t column, int64_t pixels, uint8_t* to) const {
     const CodesDepthwisePlan& plan = call.plan;
     const ConvShape& s = plan.shape;
     const int64_t left = column * s.stride_w - s.pad_left;
@@ -272,7 +318,7 @@ class DepthwiseCodesStep final : public KernelStep {
     f.end = inside ? std::max(s.iw - left, f.begin) : 0;
     f.src = x + (ih * s.iw + left + f.begin) * kernels_.lanes;
     f.dst = to;
-    kernels_.fill(f, plan.step, s.dilation_w);
+    plan.group_words > 0 ? kernels_.fill_groups(f, words, plan.group_words) : kernels_.fill(f, plan.step, s.dilation_w);
   }
 
   Int8Problem problem_;
@@ -285,7 +331,8 @@ class DepthwiseCodesStep final : public KernelStep {
   std::optional<CodeTable> table_;
 };
 
-// Depthwise convolution of 8-bit codes, summed exactly (patterns/int8_product.h).
+// Depthwise convolution of 8-bit codes, or one of groups that fill no vectors, summed exactly
+// (patterns/int8_product.h).
 class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine> {
  public:
   std::string_view name() const override { return "cpu:int8/depthwise_nchwc"; }
@@ -296,14 +343,15 @@ class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine> {
     return match_int8_products(root, kConv, users, graph);
   }
 
-  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
+  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
     std::string why;
     const auto problem = Int8Problem::read(workload, &why);
     if (!problem) return why;
-    if (!problem->product.is_conv() || !problem->geometry.is_depthwise()) return "not one input channel per group";
+    if (!problem->product.is_conv() || problem->geometry.groups == 1) return "not one input channel per group";
     if (problem->geometry.axes > 2) return "more than two spatial axes";
     if (problem->geometry.taps() > kMaxDepthwiseTaps) return "the kernel has more than 256 taps";
-    return std::nullopt;
+    const char* reason = problem->geometry.is_depthwise() ? nullptr : reject_groups(*problem, target);
+    return reason ? std::optional<std::string>(reason) : std::nullopt;
   }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
@@ -337,9 +385,26 @@ class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine> {
   }
 
  private:
-  // Words of bytes are of neighbouring columns.
+  static const char* reject_groups(const Int8Problem& problem, const Target& target) {
+    constexpr int64_t kLargestSum = 1 << 30;
+    const ConvShape s = problem.constant_shape();
+    const int64_t lanes = target.lanes(), words = ceil_div(s.group_ic(), kByteCodes);
+    if (!has_dot_bytes(target)) return "not one input channel per group, and no sums of four products";
+    if (s.group_ic() % lanes == 0 && s.group_oc() % lanes == 0) return "the groups fill vectors";
+    if (words > kMaxGroupWords || words * s.kh > kMaxDepthwiseTaps) return "a group has too many input channels";
+    CodesGroupWord found[kMaxGroupWords];
+    for (int64_t block = 0; block < ceil_div(s.oc, lanes); ++block) {
+      if (const char* reason = find_group_words(s, block, lanes, 0, found)) return reason;
+    }
+    if (!problem.product.w->constant->is_absent() && !sums_fit(problem.product, kLargestSum))
+      return "a sum may leave int32";
+    return nullptr;
+  }
+
+  // Words of bytes are of neighbouring columns, or of a group's channels.
   static std::vector<CodesDepthwiseWords> kinds_of(const Int8Problem& problem, const Target& target) {
-    if (problem.geometry.window.dilations.back() != 1 || !has_dot_bytes(target)) return {CodesDepthwiseWords{}};
+    const bool is_dense = !problem.geometry.is_depthwise() || problem.geometry.window.dilations.back() == 1;
+    if (!has_dot_bytes(target) || !is_dense) return {CodesDepthwiseWords{}};
     std::vector<CodesDepthwiseWords> kinds;
     for (const bool bytes : may_be_bytes(problem)) kinds.push_back({kByteCodes, !bytes});
     return kinds;
@@ -350,13 +415,14 @@ class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine> {
     // Cycles of a vector, which is brought into the buffer, multiplied and stored.
     constexpr double kResidualCycles = 7, kShiftCycles = 1;
     const bool is_narrow = target.lanes() == 8;
-    const double fill = is_narrow ? 3 : 4, product = 1.1, beside = is_narrow ? 4.5 : 3;
+    const double fill = plan.group_words > 0 ? 2.5 : (is_narrow ? 3 : 4), product = 1.1, beside = is_narrow ? 4.5 : 3;
     const ConvShape& s = plan.shape;
     const double vectors = static_cast<double>(s.n * plan.blocks * s.oh * s.ow);
     const int64_t bands = ceil_div(plan.rows, plan.band),
                   filled_rows = plan.band > 1 ? bands * plan.band_rows(plan.band) : plan.band_rows(plan.rows);
     const double filled = static_cast<double>(plan.tasks * plan.stripes * filled_rows *
-                                              ceil_div(plan.row_columns(plan.columns), plan.step));
+                                              ceil_div(plan.row_columns(plan.columns), plan.step)) *
+                          static_cast<double>(plan.column_items());
     const double result =
         result_cycles(target) + beside + (problem.product.residual || problem.product.addend ? kResidualCycles : 0);
     const double word = product + (shifts ? kShiftCycles : 0);
