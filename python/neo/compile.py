@@ -72,8 +72,8 @@ def compile(  # noqa: A001  (the name users expect)
         the times stored there are used, and nothing is measured or written.
     accuracy : {"default", "strict", "reduced"} or float, optional
         ``"strict"`` keeps to methods whose error is that of the direct one, and keeps denormal numbers, which are zeros
-        otherwise. ``"reduced"`` lets a device round the operands of convolutions to fewer bits than float32 has
-        (docs/accuracy.md). A number: the least ``1 - e``, where ``e`` is the energy of the outputs' distance from those
+        otherwise. ``"reduced"`` lets operands be rounded to fewer bits than float32 has: those of convolutions and
+        products on a device, and rows that meet weights in blocks of 4 or 8 bits (docs/accuracy.md). A number: the least ``1 - e``, where ``e`` is the energy of the outputs' distance from those
         of direct methods over that of the outputs, measured on inputs that are made up; beside `calibration` the limit of
         :func:`neo.quantize`.
     calibration : iterable or path, optional

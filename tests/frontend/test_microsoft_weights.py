@@ -48,6 +48,26 @@ def test_matmul_nbits(bits: int, zeros: str, sizes: tuple[int, int, int]) -> Non
     np.testing.assert_allclose(neo.compile(model)(arrays["x0"]), plain(inputs[0]) + bias, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("accuracy", ["default", "strict"])
+@pytest.mark.parametrize("level", [0, 1, 4])
+def test_matmul_nbits_whose_rows_may_be_rounded(level: int, accuracy: str) -> None:
+    """Numbers that codes of 8 bits hold are not changed by rounding them; others are where level 4 allows it, no more."""
+    n, k, block = 128, 256, 32
+    w = RANDOM.integers(0, 256, n, k // block, block // 2, dtype=np.uint8)
+    scales = np.full((n, k // block), 0.125, np.float32)
+    x = RANDOM.integers(-127, 128, 64, k).astype(np.float32)
+    x[:, ::block] = 127
+    attrs = {"K": k, "N": n, "bits": 4, "block_size": block, "accuracy_level": level}
+    model, arrays = node_model("MatMulNBits", [x, w, scales], attrs, opset=17, domain=DOMAIN, constants=(1, 2))
+    module = neo.compile(model, accuracy=accuracy)
+    codes = np.stack([w & 15, w >> 4], axis=-1).reshape(n, k).astype(np.float64) - 8
+    np.testing.assert_allclose(module(arrays["x0"]), x @ codes.T * 0.125, rtol=1e-6, atol=1e-4)
+    x = normal(64, k)
+    expected = x.astype(np.float64) @ codes.T * 0.125
+    error = np.linalg.norm(module(x) - expected) / np.linalg.norm(expected)
+    assert error < (0.015 if level == 4 and accuracy == "default" else 1e-6)
+
+
 @pytest.mark.parametrize("bits", [2, 3, 4, 5, 8])
 @pytest.mark.parametrize("zeros", ["none", "packed", "float"])
 @pytest.mark.parametrize("given", [(1,), (2, 3), (1, 2, 3, 4)])

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from neo import _native
 
-from tests.routines.pinning import TIERS, assert_close, compile_pinned, floats, rejections
+from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, rejections
 
 ROUTINE = "cpu:int8/block_weights"
 
+VNNI = "avx512_vnni"
+on_vnni = pytest.mark.skipif(VNNI not in _native.host_tiers(), reason="not on this processor: it has no VNNI")
 by_tier = pytest.mark.parametrize("tier", TIERS)
 
 
@@ -45,11 +47,13 @@ class Case:
             self.arrays[1:] = [a.reshape(-1) for a in self.arrays[1:]]
         self.bias = floats(random, [self.columns]) if random.random() < 0.5 else None
 
-    def graph(self, rows: list[int]) -> Any:
+    def graph(self, rows: list[int], row_bits: int = 0) -> Any:
         graph = _native.Graph()
         sum_axis = 1 if self.by_columns else 0
         attrs = {"axis": sum_axis, "block_size": self.block} if self.block else {"axis": 1 - sum_axis}
         constants = [graph.add_constant("w", a) for a in self.arrays]
+        if row_bits:
+            attrs["row_bits"] = row_bits
         weights = graph.add_node("DequantizeLinear", constants, ["w.y"], attrs, "w").outputs[0]
         operands = [graph.add_input("x", "float32", [*rows, self.depth]), weights]
         if self.bias is not None:
@@ -97,6 +101,68 @@ def test_large_product_on_teams(zeros: bool, tier: str) -> None:
     assert_close(result, (x.astype(np.float64) @ weights).astype(np.float32), 600 * 16)
     for threads in (2, 5):
         np.testing.assert_array_equal(pinned(x, threads=threads), result)
+
+
+def rounded(x: np.ndarray, block: int) -> np.ndarray:
+    """Rows whose blocks are codes of 8 bits without a zero point, as numbers."""
+    result = np.empty(x.shape)
+    for begin in range(0, x.shape[-1], block):
+        part = x[..., begin : begin + block]
+        most = np.abs(part).max(axis=-1, keepdims=True)
+        steps = np.where(most > 0, np.float32(127) / np.where(most > 0, most, 1), 0).astype(np.float32)
+        result[..., begin : begin + block] = np.rint(part * steps) * (most / np.float32(127)).astype(np.float64)
+    return result
+
+
+def with_coded_rows(case: Case, rows: list[int]) -> Any:
+    graph = case.graph(rows, 8)
+    (coded,) = (c["routine"] for c in candidates(graph, VNNI, "p") if "row_bits=8" in c["routine"])
+    return compile_pinned(graph, VNNI, {"p": coded})
+
+
+@on_vnni
+@pytest.mark.parametrize("seed", range(24))
+def test_rows_as_codes(seed: int) -> None:
+    """Where the model lets rows be rounded: the sums of the codes, each block by its scales."""
+    case = Case(seed)
+    rows = [pick(case.random, [1, 2, 3, 4, 7, 15, 40])]
+    pinned = with_coded_rows(case, rows)
+    x = floats(case.random, [*rows, case.depth])
+    x[0, : case.depth // 2] = 0
+    coded = rounded(x, case.block or case.depth)
+    expected = coded @ case.weights + (0 if case.bias is None else case.bias)
+    result = pinned(x)
+    largest = float(np.abs(x).max(initial=0) * 255 * 0.1 * np.sqrt(case.depth))
+    assert np.abs(result - expected).max(initial=0) <= 4 * np.finfo(np.float32).eps * np.sqrt(case.depth) * largest
+    np.testing.assert_array_equal(pinned(x, threads=3), result)
+
+
+@on_vnni
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e-38, 3e38])
+def test_rows_as_codes_of_extremes(value: float) -> None:
+    """What is not finite makes its row not-a-number and no other; the smallest and the largest numbers stay finite."""
+    case = Case(1)
+    case.depth, case.columns, case.block, case.by_columns, case.bias = 64, 20, 32, False, None
+    case.arrays = [np.full((64, 20), 9, np.uint8), np.full((2, 20), 2**-7, np.float32), np.full((2, 20), 8, np.uint8)]
+    pinned = with_coded_rows(case, [3])
+    x = np.zeros([3, 64], np.float32)
+    x[1, 40] = value
+    result = pinned(x)
+    assert not result[[0, 2]].any()
+    assert (
+        np.isnan(result[1]).all()
+        if not np.isfinite(value)
+        else np.allclose(result[1], value / 128, rtol=1e-5, atol=1e-30)
+    )
+
+
+def test_rows_are_codes_only_where_that_is_allowed() -> None:
+    """By the model, or by the user, who is asked where candidates round and the model does not let them."""
+    for tier in _native.host_tiers():
+        for row_bits in (0, 8):
+            graph = Case(2).graph([5], row_bits)
+            assert any("row_bits=8" in c["routine"] for c in candidates(graph, tier, "p")) == (tier == VNNI)
+            assert _native.build_problem(graph, f"cpu:{tier}", 1).rounds == (tier == VNNI and row_bits == 0)
 
 
 @pytest.mark.parametrize(

@@ -296,6 +296,11 @@ class _GraphWriter:
         self._add("Add", [product, self.read(bias)], [self._names[y.name]], {}, node.name, [y.type, bias.type])
         return True
 
+    def write_dequantize(self, node: _native.Node) -> bool:
+        """ONNX cannot say that rows which meet the numbers may be rounded."""
+        self.add_node(node, node.op, {key: value for key, value in node.attrs.items() if key != "row_bits"})
+        return True
+
     def write_norm(self, node: _native.Node) -> bool:
         """ONNX Runtime's name of RMSNormalization."""
         if any(v is not None for v in node.outputs[1:]):
@@ -345,6 +350,7 @@ class _GraphWriter:
 _SPECIAL = {
     "neo.Dims": _GraphWriter.write_sizes,
     "MatMul": _GraphWriter.write_product,
+    "DequantizeLinear": _GraphWriter.write_dequantize,
     "SimplifiedLayerNormalization": _GraphWriter.write_norm,
     "Swish": _GraphWriter.write_swish,
     "Scatter": _GraphWriter.write_scatter,

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -21,6 +22,8 @@ const BlockKernels& block_kernels_of(int64_t bits, const Target& target) {
   return NEO_PICK_TIER(target.isa, block_kernels)(static_cast<int>(bits));
 }
 
+constexpr int64_t kCodedRowBits = 8;
+
 // A product of float32 rows by constant codes, scaled in blocks along the sum; one block where there is none.
 struct BlockProduct {
   const Value* x = nullptr;
@@ -31,6 +34,7 @@ struct BlockProduct {
   const Value* y = nullptr;
   int64_t depth = 0, columns = 0, block = 0;
   bool by_columns = false;  // the weights are [columns, depth]
+  bool may_round = false;   // the model lets rows be rounded to 8 bits
   float lo = -std::numeric_limits<float>::infinity(), hi = std::numeric_limits<float>::infinity();
 
   static std::optional<BlockProduct> read(const Workload& workload, std::string* why);
@@ -98,6 +102,7 @@ std::optional<BlockProduct> BlockProduct::read(const Workload& workload, std::st
   p.columns = dims[static_cast<size_t>(1 - sum_axis)];
   if (!p.x->shape().has_rank() || p.x->shape().rank() < 1) return reject("the rank of the input is not known");
   p.block = source.int_attr("block_size", 0);
+  p.may_round = source.int_attr("row_bits", 0) == kCodedRowBits;
   int64_t axis = source.int_attr("axis", 1);
   if (axis < 0) axis += 2;
   const bool in_blocks = p.block > 0;
@@ -122,17 +127,20 @@ std::optional<BlockProduct> BlockProduct::read(const Workload& workload, std::st
 struct BlockPlan {
   int64_t lanes = 0, vectors = 0, blocks = 0, block_words = 0;
   int64_t padded_block = 0;  // elements of the sum
-  bool zeros = false, bias = false;
+  int64_t bits = 0;          // of a code
+  bool zeros = false, bias = false, codes_rows = false;
 
-  static BlockPlan of(const BlockProduct& p, int64_t bits, bool zeros, int64_t lanes) {
+  static BlockPlan of(const BlockProduct& p, const Schedule& schedule, int64_t lanes) {
     BlockPlan plan;
+    const int64_t bits = plan.bits = value_of(schedule, "bits");
+    plan.zeros = value_of(schedule, "zeros") != 0;
+    plan.codes_rows = value_of(schedule, "row_bits") != 0;
     plan.lanes = lanes;
     plan.vectors = ceil_div(p.columns, lanes);
     plan.blocks = p.blocks();
     const int64_t codes = 32 / bits;
     plan.padded_block = round_up(p.block, codes);
     plan.block_words = plan.padded_block / codes;
-    plan.zeros = zeros;
     plan.bias = p.bias != nullptr;
     return plan;
   }
@@ -144,6 +152,9 @@ struct BlockPlan {
   int64_t words_at() const { return zeros_at() + (zeros ? ceil_div(scales(), int64_t{4}) : 0); }
   int64_t size() const { return words_at() + scales() * block_words; }
   int64_t padded_depth() const { return blocks * padded_block; }
+  // Floats of a row as tiles read it, and those of them that are the row itself; the rest belongs to its blocks.
+  int64_t row_floats() const { return padded_depth() / (codes_rows ? 4 : 1); }
+  int64_t row_workspace() const { return row_floats() + (codes_rows ? 2 * blocks : (zeros ? blocks : 0)); }
 };
 
 struct BlockCall {
@@ -160,11 +171,9 @@ class BlockWeightsStep final : public KernelStep {
         lo_(p.lo),
         hi_(p.hi),
         threads_(target.threads),
-        kernels_(block_kernels_of(value_of(candidate.schedule, "bits"), target)) {
-    const int64_t bits = value_of(candidate.schedule, "bits");
-    plan_ = BlockPlan::of(p, bits, value_of(candidate.schedule, "zeros") != 0, target.lanes());
-    packed_ = packed.floats(plan_.size(), {p.codes, p.scale, p.zero, p.bias},
-                            [&](float* to) { pack(p, plan_, static_cast<int>(bits), to); });
+        plan_(BlockPlan::of(p, candidate.schedule, target.lanes())),
+        kernels_(block_kernels_of(plan_.bits, target)) {
+    packed_ = packed.floats(plan_.size(), {p.codes, p.scale, p.zero, p.bias}, [&](float* to) { pack(p, plan_, to); });
   }
 
   static BlockCall split_rows(const BlockPlan& plan, int64_t rows, int64_t columns, int threads) {
@@ -176,7 +185,7 @@ class BlockWeightsStep final : public KernelStep {
     const int64_t parts = std::clamp<int64_t>(worthwhile_tasks(operations / 2), 1, ceil_div(plan.vectors, kMinVectors));
     call.vector_chunk = round_up(ceil_div(plan.vectors, parts), kMinVectors);
     call.vector_chunks = ceil_div(plan.vectors, call.vector_chunk);
-    const int64_t workspace = 4 * call.row_chunk * (plan.padded_depth() + (plan.zeros ? plan.blocks : 0));
+    const int64_t workspace = 4 * call.row_chunk * plan.row_workspace();
     const int64_t tasks = ceil_div(rows, call.row_chunk) * call.vector_chunks;
     call.split = TaskSplit::of(tasks, operations, workspace, threads);
     return call;
@@ -194,30 +203,52 @@ class BlockWeightsStep final : public KernelStep {
     auto* y = reinterpret_cast<float*>(args[1]);
     run_tasks_with<float>(team, call.split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
       int64_t prepared_chunk = -1;
-      float* sums = plan_.zeros ? workspace + call.row_chunk * plan_.padded_depth() : nullptr;
+      float* of_blocks = workspace + call.row_chunk * plan_.row_floats();
       for (int64_t task = begin; task < end; ++task) {
         const int64_t chunk = task / call.vector_chunks, vector = task % call.vector_chunks * call.vector_chunk;
         const int64_t row = chunk * call.row_chunk, rows = std::min(call.row_chunk, call.rows - row);
-        for (int64_t r = 0; chunk != prepared_chunk && r < rows; ++r) {
-          kernels_.prepare(x + (row + r) * depth_, depth_, block_, plan_.padded_block,
-                           workspace + r * plan_.padded_depth(), sums ? sums + r * plan_.blocks : nullptr);
+        BlockTile tile;
+        tile.x = workspace;
+        tile.x_row = plan_.padded_depth();
+        if (plan_.codes_rows) {
+          auto* zero_sums = reinterpret_cast<int32_t*>(of_blocks + call.row_chunk * plan_.blocks);
+          tile.rows = {reinterpret_cast<int8_t*>(workspace), of_blocks, zero_sums};
+        } else if (plan_.zeros) {
+          tile.sums = of_blocks;
         }
+        for (int64_t r = 0; chunk != prepared_chunk && r < rows; ++r)
+          prepare_row(x + (row + r) * depth_, r, tile, workspace, of_blocks);
         prepared_chunk = chunk;
         const int64_t last = std::min(vector + call.vector_chunk, plan_.vectors);
-        run_rows(workspace, sums, rows, vector, last, y + row * columns_);
+        run_rows(tile, rows, vector, last, y + row * columns_);
       }
     });
   }
 
  private:
-  static void pack(const BlockProduct& p, const BlockPlan& plan, int bits, float* to) {
+  void prepare_row(const float* x, int64_t r, const BlockTile& tile, float* rows, float* sums) const {
+    if (plan_.codes_rows) {
+      const auto zero = plan_.zeros ? 1 : static_cast<int32_t>(*packed_.as<float>());
+      kernels_.encode(x, depth_, block_, plan_.padded_block, zero, coded_rows(tile.rows, r));
+    } else {
+      kernels_.prepare(x, depth_, block_, plan_.padded_block, rows + r * plan_.padded_depth(),
+                       tile.sums ? sums + r * plan_.blocks : nullptr);
+    }
+  }
+
+  CodedRows coded_rows(const CodedRows& all, int64_t r) const {
+    return {all.codes + r * plan_.padded_depth(), all.scales + r * plan_.blocks, all.zero_sums + r * plan_.blocks};
+  }
+
+  static void pack(const BlockProduct& p, const BlockPlan& plan, float* to) {
     const std::vector<double> zeros = p.all_zeros(), scales = load_doubles(*p.scale->constant);
     std::fill_n(to, plan.size(), 0.0f);
     to[0] = static_cast<float>(zeros.front());
     if (p.bias) std::memcpy(to + plan.bias_at(), p.bias->constant->as<float>(), static_cast<size_t>(p.columns) * 4);
     auto* zero_bytes = reinterpret_cast<uint8_t*>(to + plan.zeros_at());
     auto* words = reinterpret_cast<uint32_t*>(to + plan.words_at());
-    const int64_t of_word = 32 / bits;
+    const int64_t bits = plan.bits, of_word = 32 / bits;
+    const bool in_halves = plan.codes_rows && bits == 4;
     for (int64_t column = 0; column < p.columns; ++column) {
       const int64_t vector = column / plan.lanes, lane = column % plan.lanes;
       for (int64_t b = 0; b < plan.blocks; ++b) {
@@ -229,17 +260,17 @@ class BlockWeightsStep final : public KernelStep {
           const int64_t k = b * p.block + i;
           const uint32_t code = p.code_at(p.by_columns ? column * p.depth + k : k * p.columns + column);
           const int64_t word = ((vector * plan.blocks + b) * plan.block_words + i / of_word) * plan.lanes + lane;
-          words[word] |= code << (i % of_word * bits);
+          const int64_t place = i % of_word;
+          words[word] |= code << ((in_halves ? place % 4 * 2 + place / 4 : place) * bits);
         }
       }
     }
   }
 
-  void run_rows(const float* x, const float* sums, int64_t rows, int64_t begin, int64_t end, float* y) const {
+  // Of `tile` the rows are given.
+  void run_rows(const BlockTile& all, int64_t rows, int64_t begin, int64_t end, float* y) const {
     const float* packed = packed_.as<float>();
-    BlockTile tile;
-    tile.x_row = plan_.padded_depth();
-    tile.sums_row = plan_.blocks;
+    BlockTile tile = all;
     tile.middle = packed[0];
     tile.blocks = plan_.blocks;
     tile.block_words = plan_.block_words;
@@ -253,20 +284,22 @@ class BlockWeightsStep final : public KernelStep {
       for (int64_t r = 0; r < rows;) {
         int count = kernels_.max_rows;
         while (count > rows - r) count /= 2;
+        if (plan_.codes_rows && count == 2) count = 1;
         const int64_t last = std::min(group + kBlockVectors, end);
-        const int wide = kernels_.vectors(count);
+        const int wide = plan_.codes_rows && count > 1 ? 1 : kernels_.vectors(count);
         for (int64_t v = group; v < last;) {
           const int vectors = v + wide <= last ? wide : 1;
           const int64_t place = v * plan_.blocks * plan_.lanes;
-          tile.x = x + r * tile.x_row;
-          tile.sums = sums ? sums + r * tile.sums_row : nullptr;
+          tile.x = all.x + r * tile.x_row;
+          tile.sums = all.sums ? all.sums + r * plan_.blocks : nullptr;
+          if (plan_.codes_rows) tile.rows = coded_rows(all.rows, r);
           tile.scales = packed + plan_.scales_at() + place;
           tile.zeros = plan_.zeros ? zeros + place : nullptr;
           tile.words = words + place * plan_.block_words;
           tile.bias = plan_.bias ? packed + plan_.bias_at() + v * plan_.lanes : nullptr;
           tile.y = y + r * columns_ + v * plan_.lanes;
           tile.columns = columns_ - v * plan_.lanes;
-          kernels_.tile(tile, count, vectors);
+          plan_.codes_rows ? kernels_.coded_tile(tile, count, vectors) : kernels_.tile(tile, count, vectors);
           v += vectors;
         }
         r += count;
@@ -277,12 +310,13 @@ class BlockWeightsStep final : public KernelStep {
   int64_t depth_, columns_, block_;
   float lo_, hi_;
   int threads_;
-  const BlockKernels& kernels_;
   BlockPlan plan_;
+  const BlockKernels& kernels_;
   Tensor packed_;
 };
 
 // Products by weights of 4 or 8 bits (MatMulNBits, DequantizeLinear of constants), which are read from memory as these.
+// Where the model or the user lets rows be rounded, and the processor sums four products at once, they are codes, too.
 class BlockWeightsRoutine final : public RoutineOf<BlockWeightsRoutine> {
  public:
   std::string_view name() const override { return "cpu:int8/block_weights"; }
@@ -304,20 +338,20 @@ class BlockWeightsRoutine final : public RoutineOf<BlockWeightsRoutine> {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const BlockProduct p = *BlockProduct::read(workload, nullptr);
     std::vector<Candidate> all;
-    for (const Schedule& schedule : schedules(p)) all.push_back(candidate_of(workload, p, schedule, target));
+    for (const Schedule& schedule : schedules(p, target)) all.push_back(candidate_of(workload, p, schedule, target));
     return all;
   }
 
-  Space space(const Workload& workload, const Target&) const override {
-    Space::Parameter bits{"bits", {}}, zeros{"zeros", {}};
-    for (const Schedule& schedule : schedules(*BlockProduct::read(workload, nullptr))) {
-      for (Space::Parameter* parameter : {&bits, &zeros}) {
+  Space space(const Workload& workload, const Target& target) const override {
+    Space::Parameter bits{"bits", {}}, zeros{"zeros", {}}, row_bits{"row_bits", {}};
+    for (const Schedule& schedule : schedules(*BlockProduct::read(workload, nullptr), target)) {
+      for (Space::Parameter* parameter : {&bits, &zeros, &row_bits}) {
         std::vector<int64_t>& values = parameter->values;
         const int64_t value = value_of(schedule, parameter->name);
         if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
       }
     }
-    return Space({bits, zeros});
+    return Space({bits, zeros, row_bits});
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
@@ -334,38 +368,58 @@ class BlockWeightsRoutine final : public RoutineOf<BlockWeightsRoutine> {
  private:
   // Bits of a packed code, and whether there are several zero points: facts of the weights, any for those of a saved
   // module, which are not at hand.
-  static std::vector<Schedule> schedules(const BlockProduct& p) {
-    const auto schedule = [](int64_t bits, bool zeros) {
+  static std::vector<Schedule> schedules(const BlockProduct& p, const Target& target) {
+    // Sums of longer blocks could leave int32.
+    constexpr int64_t kMaxCodedBlock = 1 << 15;
+    std::vector<Schedule> all;
+    const auto add = [&](int64_t bits, bool zeros) {
       Schedule s{{"bits", bits}};
       if (zeros) s["zeros"] = 1;
-      return s;
+      all.push_back(s);
+      if (!has_dot_bytes(target) || p.block > kMaxCodedBlock) return;
+      s["row_bits"] = kCodedRowBits;
+      all.push_back(s);
     };
-    if (p.is_absent()) return {schedule(4, false), schedule(4, true), schedule(8, false), schedule(8, true)};
+    if (p.is_absent()) {
+      for (const int64_t bits : {4, 8}) {
+        for (const bool zeros : {false, true}) add(bits, zeros);
+      }
+      return all;
+    }
     const std::vector<double> zeros = p.all_zeros();
     const bool is_one = std::all_of(zeros.begin(), zeros.end(), [&](double z) { return z == zeros.front(); });
     bool is_small = true;
     for (int64_t i = 0; is_small && i < p.codes->constant->size(); ++i) is_small = p.code_at(i) < 16;
-    return {schedule(is_small ? 4 : 8, !is_one)};
+    add(is_small ? 4 : 8, !is_one);
+    return all;
   }
 
   static Candidate candidate_of(const Workload& workload, const BlockProduct& p, const Schedule& schedule,
                                 const Target& target) {
-    constexpr double kDecodeCycles = 2.4, kTileCycles = 60;
+    constexpr double kDecodeCycles = 2.4, kTileCycles = 60, kCodedDecodeCycles = 0.4, kCodedBlockCycles = 6;
+    // The root mean square that rounding to codes adds, in units of the direct sum's: it falls with the products'
+    // number.
+    constexpr double kCodedError = 700000;
     Candidate c;
     c.inputs.resize(workload.inputs.size());
     c.inputs[static_cast<size_t>(workload.input_index(p.x))] = plain_schema(p.x->type);
     c.outputs.push_back(plain_schema(p.y->type));
     c.schedule = schedule;
-    const int64_t bits = value_of(schedule, "bits");
-    const BlockKernels& kernels = block_kernels_of(bits, target);
-    const BlockPlan plan = BlockPlan::of(p, bits, value_of(schedule, "zeros") != 0, target.lanes());
+    const BlockPlan plan = BlockPlan::of(p, schedule, target.lanes());
+    const BlockKernels& kernels = block_kernels_of(plan.bits, target);
     const BlockCall call = BlockWeightsStep::split_rows(plan, p.rows_at_hint(), p.columns, target.threads);
     const auto rows = static_cast<double>(call.rows), vectors = static_cast<double>(plan.vectors);
     const double tiles = std::ceil(rows / kernels.max_rows);
     const double words = vectors * static_cast<double>(plan.padded_depth());
+    double products = words * (rows + kDecodeCycles * tiles);
+    if (plan.codes_rows) {
+      products = words * (rows / kByteCodes + kCodedDecodeCycles * tiles) +
+                 rows * vectors * static_cast<double>(plan.blocks) * kCodedBlockCycles;
+      c.cost.error = kCodedError / std::sqrt(static_cast<double>(p.depth));
+      c.cost.rounds = !p.may_round;
+    }
     UnfittedLoad load;
-    load.arithmetic_us = cycles_us(
-        core_cycles(target) * (words * (rows + kDecodeCycles * tiles) + tiles * vectors * kTileCycles), target);
+    load.arithmetic_us = cycles_us(core_cycles(target) * (products + tiles * vectors * kTileCycles), target);
     load.bytes = 4 * rows * static_cast<double>(p.depth + p.columns);
     load.constant_bytes = 4 * static_cast<double>(plan.size());
     load.tasks = call.split.serial ? 1 : static_cast<double>(call.split.tasks);

@@ -78,8 +78,12 @@ NEO_INLINE void sum_words(I32 (&acc)[R][V], const int32_t*& weight, WordRows<R>&
 
 template <bool kBytes, int V, int R>
 NEO_INLINE void sum_tile(I32 (&acc)[R][V], const DotTile& t) {
+#ifdef NEO_ISA_SCALAR
+  constexpr int kStep = 1;
+#else
   // Pairs in wide vectors keep the units busy without long loops.
   constexpr int kStep = kBytes || kLanes < 16 ? 4 : 2;
+#endif
   const int32_t* weight = t.weight;
   for (int64_t tap = 0; tap < t.tap_count; ++tap) {
     const uint8_t* block = t.src + t.taps[tap];
@@ -89,7 +93,7 @@ NEO_INLINE void sum_tile(I32 (&acc)[R][V], const DotTile& t) {
 #pragma GCC unroll 1
       for (; words >= kStep; words -= kStep) sum_words<kBytes, V, R, kStep>(acc, weight, rows);
 #pragma GCC unroll 1
-      for (; words > 0; --words) sum_words<kBytes, V, R, 1>(acc, weight, rows);
+      for (; kStep > 1 && words > 0; --words) sum_words<kBytes, V, R, 1>(acc, weight, rows);
       block += t.block_stride;
     }
   }

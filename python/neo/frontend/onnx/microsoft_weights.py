@@ -16,6 +16,9 @@ __all__: list[str] = []
 
 _DOMAIN = "com.microsoft"
 
+# The accuracy_level of products whose rows may be rounded to codes of 8 bits, block by block.
+_ROUNDED_ROWS = 4
+
 # Quantiles of the normal distribution, as QLoRA's NF4 defines them.
 _NF4 = (
     -1.0,
@@ -143,7 +146,10 @@ def _block_weights(call: Call, codes: _Array, factors: _Array, zeros: _Array, si
         parts = [call.array(np.ascontiguousarray(codes.T), "uint8")]
         parts.append(call.array(np.ascontiguousarray(factors.T), "float32"))
         parts.append(call.array(np.ascontiguousarray(zeros.T).astype(np.uint8), "uint8"))
-        weights = call.add("DequantizeLinear", parts, {"axis": 0, "block_size": size})
+        attrs = {"axis": 0, "block_size": size}
+        if int(call.attrs.get("accuracy_level", 0)) == _ROUNDED_ROWS:
+            attrs["row_bits"] = 8
+        weights = call.add("DequantizeLinear", parts, attrs)
         return weights if dtype == "float32" else call.add("Cast", [weights], {"to": dtype})
     block_of = np.arange(k) // size
     if call.input(4) is not None:
