@@ -124,16 +124,22 @@ struct Phases {
   }
 };
 
-// Channels of the weights times phases, rows before columns.
-Tensor by_phase(const Tensor& of_channel, int64_t groups, int64_t phases) {
-  const int64_t count = of_channel.size() * groups;
+// The number of channels of the weights times phases, rows before columns, that one of them has: phase by phase, whose
+// channels stay neighbours, but in groups, which each have all of the phases of their channels.
+int64_t phase_channel(int64_t channel, int64_t channels, int64_t phase, int64_t phases, int64_t groups) {
+  return groups == 1 ? phase * channels + channel : channel * phases + phase;
+}
+
+// The elements of `count` channels, of which several groups may have the same, for each phase.
+Tensor by_phase(const Tensor& of_channel, int64_t count, int64_t phases, int64_t groups) {
   Tensor out(of_channel.dtype(), {count * phases});
   const auto item = static_cast<size_t>(item_bytes(of_channel.dtype()));
-  for (int64_t i = 0; i < count * phases; ++i)
-    std::memcpy(
-        static_cast<std::byte*>(out.data()) + static_cast<size_t>(i) * item,
-        static_cast<const std::byte*>(of_channel.data()) + static_cast<size_t>(i / phases % of_channel.size()) * item,
-        item);
+  const auto* from = static_cast<const std::byte*>(of_channel.data());
+  for (int64_t i = 0; i < count * phases; ++i) {
+    const int64_t to = phase_channel(i / phases, count, i % phases, phases, groups);
+    std::memcpy(static_cast<std::byte*>(out.data()) + static_cast<size_t>(to) * item,
+                from + static_cast<size_t>(i / phases % of_channel.size()) * item, item);
+  }
   return out;
 }
 
@@ -146,12 +152,15 @@ Tensor phase_weights(const Tensor& weight, const Tensor* zero, int64_t groups, c
   Tensor out(weight.dtype(), {oc * groups * phases, ic, rows.kernel(), columns.kernel()});
   const auto* from = static_cast<const uint8_t*>(weight.data());
   const auto* zeros = zero ? static_cast<const uint8_t*>(zero->data()) : nullptr;
-  auto* to = static_cast<uint8_t*>(out.data());
+  const int64_t filter_size = ic * rows.kernel() * columns.kernel();
   for (int64_t channel = 0; channel < oc * groups; ++channel) {
     const int64_t o = channel % oc, group = channel / oc;
     const uint8_t nothing = zeros ? zeros[zero->size() == 1 ? 0 : o] : 0;
+    int64_t phase = 0;
     for (const std::vector<int64_t>& row_taps : rows.taps) {
       for (const std::vector<int64_t>& column_taps : columns.taps) {
+        const int64_t place = phase_channel(channel, oc * groups, phase++, phases, groups);
+        auto* to = static_cast<uint8_t*>(out.data()) + place * filter_size;
         for (int64_t i = 0; i < ic; ++i) {
           const uint8_t* filter = from + ((group * ic + i) * oc + o) * dims[2] * dims[3];
           for (const int64_t row : row_taps) {
@@ -220,7 +229,7 @@ bool convolve_phases(Rewriter& rewriter, Node& node) {
   const Phases &rows = axes[0], &columns = axes[1];
   // Products by codes take a fraction of the time of others.
   constexpr int64_t kFaster = 4;
-  const int64_t phases = stride * stride;
+  const int64_t phases = stride * stride, channels = weight.dims()[1] * groups;
   if (phases * rows.kernel() * columns.kernel() > kFaster * weight.dims()[2] * weight.dims()[3]) return false;
 
   const Value* zero = codes->input(2);
@@ -229,7 +238,7 @@ bool convolve_phases(Rewriter& rewriter, Node& node) {
   };
   const auto spread = [&](const Value* v) {
     const Tensor& tensor = *v->constant;
-    return constant(v, tensor.size() == 1 ? tensor.reshaped({}) : by_phase(tensor, groups, phases));
+    return constant(v, tensor.size() == 1 ? tensor.reshaped({}) : by_phase(tensor, channels, phases, groups));
   };
   std::vector<Value*> operands{
       constant(codes->inputs[0], phase_weights(weight, zero ? &*zero->constant : nullptr, groups, rows, columns)),
@@ -237,7 +246,7 @@ bool convolve_phases(Rewriter& rewriter, Node& node) {
   if (zero) operands.push_back(spread(zero));
   std::vector<Value*> inputs{node.inputs[0],
                              rewriter.insert(&node, "DequantizeLinear", operands, {{"axis", int64_t{0}}})};
-  if (bias) inputs.push_back(constant(bias, by_phase(*bias->constant, 1, phases)));
+  if (bias) inputs.push_back(constant(bias, by_phase(*bias->constant, channels, phases, groups)));
   Attrs attrs = {{"group", groups},
                  {"pads", std::vector<int64_t>{rows.pad_begin, columns.pad_begin, rows.pad_end, columns.pad_end}}};
   for (const char* bound : {"clamp_min", "clamp_max"}) {
@@ -253,8 +262,8 @@ bool convolve_phases(Rewriter& rewriter, Node& node) {
   std::vector<Value*> read = rounding->inputs;
   read[0] = y;
   y = rewriter.insert(&node, "QuantizeLinear", read, rounding->attrs);
-  if (stride > 1)
-    y = rewriter.insert(&node, "DepthToSpace", {y}, {{"blocksize", stride}, {"mode", std::string("CRD")}});
+  const std::string order = groups == 1 ? "DCR" : "CRD";
+  if (stride > 1) y = rewriter.insert(&node, "DepthToSpace", {y}, {{"blocksize", stride}, {"mode", order}});
   if (rows.cut + columns.cut + rows.rest + columns.rest > 0) {
     constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
     const auto end = [&](const Phases& axis) { return axis.rest > 0 ? -axis.rest : kEnd; };

@@ -125,6 +125,7 @@
   X(view)                      \
   X(concat_in_place)           \
   X(channels)                  \
+  X(depth_to_space)            \
   X(copy)                      \
   X(pad)                       \
   X(diagonal)                  \

@@ -32,6 +32,15 @@ def _sparse(net: Net) -> Any:
     return net.node("Conv", [net.input("NCHW"), net.array(np.where(kept, dense, np.float32(0)))])
 
 
+def _unfolded(net: Net) -> Any:
+    return net.node("DepthToSpace", [net.input("NCHW", "uint8", 256)], blocksize=2)
+
+
+def _unfolded_part(net: Net) -> Any:
+    y = net.node("DepthToSpace", [net.input("NCHW")], pin=False, blocksize=3)
+    return net.node("Slice", [y, *(net.array(np.array(n)) for n in ([2, 1], [1 << 40, -1], [2, 3]))])
+
+
 def _transposed(weight: str, **attrs: Any) -> Callable[[Net], Any]:
     def build(net: Net) -> Any:
         operands = [net.input("NCHW"), net.constant(weight, 0.2), net.constant("C" if weight[1] == "1" else weight[1])]
@@ -379,6 +388,10 @@ ROUTINES: dict[str, list[Spec]] = {
     ],
     "cpu/concat_in_place": [Spec({"A": 4, "B": 5, "C": 6, "D": 3}, _concat)],
     "cpu:float32/channels_nchwc": [Spec({**_IMAGE, "C": 16}, _channels)],
+    "cpu/depth_to_space_nchwc": [
+        Spec({"N": 2, "C": 4 * 24, "H": 3, "W": 5}, _unfolded, fixed="C"),
+        Spec({"N": 1, "C": 9, "H": 3, "W": 5}, _unfolded_part, fixed="CHW"),
+    ],
     "cpu/copy": [
         Spec({"A": 4, "B": 5, "C": 6}, lambda net: net.node("Transpose", [net.input("ABC")], perm=[2, 0, 1])),
         Spec(

@@ -11,6 +11,7 @@ from neo.errors import ShapeError
 from tests.routines.pinning import TIERS, compile_pinned, pick, rejections
 
 COPY = "cpu/copy"
+DEPTH_TO_SPACE = "cpu/depth_to_space_nchwc"
 GATHER = "cpu/gather"
 PAD = "cpu/pad"
 MODES = ["constant", "reflect", "edge", "wrap"]
@@ -170,6 +171,50 @@ def test_space_and_depth_of_whole_images(dtype, tier):
         for mode in ("DCR", "CRD"):
             attrs = {"blocksize": block, "mode": mode}
             Move("DepthToSpace", elements(random, dtype, deep), attrs=attrs).check(tier)
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.float32, np.float16, np.float64])
+def test_channel_blocks_become_pixels(dtype, tier):
+    """Also where a block of channels has parts of several phases, and where a Slice takes edges off."""
+    random = np.random.default_rng(11)
+    for channels, block, rows, columns in [(16, 2, 5, 7), (24, 2, 3, 4), (5, 3, 2, 3), (40, 2, 1, 1), (48, 4, 70, 31)]:
+        x = elements(random, dtype, [2, channels * block**2, rows, columns])
+        for starts, ends in [(None, None), ([1, 0], [block * rows, block * columns]), ([0, 1], [-1, 1 << 40])]:
+            graph = _native.Graph()
+            y = graph.add_input("x", x.dtype.name, list(x.shape))
+            y = graph.add_node("DepthToSpace", [y], ["d"], {"blocksize": block}, "deep").outputs[0]
+            if starts is not None:
+                operands = [graph.add_constant("c", np.array(n)) for n in (starts, ends, [2, 3])]
+                y = graph.add_node("Slice", [y, *operands], ["s"], {}, "part").outputs[0]
+            graph.outputs = [y]
+            graph.infer()
+            node = "deep" if starts is None else "part"
+            pinned = compile_pinned(graph, tier, {node: DEPTH_TO_SPACE})
+            assert pinned.routines[node] == DEPTH_TO_SPACE
+            for threads in (1, 3):
+                result = pinned(x, threads=threads)
+                assert result.tobytes() == graph.evaluate([x])[0].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("attrs", "operands", "reason"),
+    [
+        ({"mode": "CRD"}, None, "neighbouring channels part"),
+        ({}, [[0], [9], [1]], "the Slice takes more than an edge off"),
+        ({}, [[0], [9], [2], [2]], "the Slice takes more than an edge off"),
+    ],
+)
+def test_says_why_channel_blocks_do_not_become_pixels(attrs, operands, reason):
+    graph = _native.Graph()
+    y = graph.add_input("x", "uint8", [1, 64, 4, 5])
+    y = graph.add_node("DepthToSpace", [y], ["d"], {"blocksize": 2, **attrs}, "n").outputs[0]
+    if operands is not None:
+        constants = [graph.add_constant("c", np.array(n)) for n in operands]
+        y = graph.add_node("Slice", [y, *constants], ["s"], {}, "part").outputs[0]
+    graph.outputs = [y]
+    graph.infer()
+    assert rejections(graph, "scalar", graph.nodes[-1].name)[DEPTH_TO_SPACE] == reason
 
 
 @by_tier
