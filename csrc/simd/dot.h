@@ -16,7 +16,7 @@
 //   store_columns(p, a)    the pixels of load_columns
 //   gather_bytes(at, index, flip)  of the 16 bytes at one place, or at one for each quarter of the lanes, those that
 //   the
-//                          vector of bytes at index names, xor those of flip; 0 where it names 128
+//                          bytes of index name, xor those of flip; 0 where one is 128
 //   store_triples(p, a)    the low three bytes of each lane without gaps; as many bytes as a vector has are written
 
 #include "simd/vec.h"
@@ -55,17 +55,17 @@ NEO_INLINE void store_columns(uint8_t* p, I32 a) {
   const __m512i by_byte = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
   _mm512_storeu_si512(p, _mm512_permutexvar_epi32(by_pixel, _mm512_shuffle_epi8(a.v, by_byte)));
 }
-NEO_INLINE I32 gather_bytes(const uint8_t* at, const uint8_t* index, I32 flip) {
+NEO_INLINE I32 gather_bytes(const uint8_t* at, I32 index, I32 flip) {
   const __m512i bytes = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i*)at));
-  return {_mm512_shuffle_epi8(_mm512_xor_si512(bytes, flip.v), _mm512_loadu_si512(index))};
+  return {_mm512_shuffle_epi8(_mm512_xor_si512(bytes, flip.v), index.v)};
 }
-NEO_INLINE I32 gather_bytes(const uint8_t* const (&at)[4], const uint8_t* index, I32 flip) {
+NEO_INLINE I32 gather_bytes(const uint8_t* const (&at)[4], I32 index, I32 flip) {
   const auto quarter = [&](int i) NEO_LAMBDA { return _mm_loadu_si128((const __m128i*)at[i]); };
   __m512i bytes = _mm512_castsi128_si512(quarter(0));
   bytes = _mm512_inserti32x4(bytes, quarter(1), 1);
   bytes = _mm512_inserti32x4(bytes, quarter(2), 2);
   bytes = _mm512_inserti32x4(bytes, quarter(3), 3);
-  return {_mm512_shuffle_epi8(_mm512_xor_si512(bytes, flip.v), _mm512_loadu_si512(index))};
+  return {_mm512_shuffle_epi8(_mm512_xor_si512(bytes, flip.v), index.v)};
 }
 NEO_INLINE void store_triples(uint8_t* p, I32 a) {
   const __m512i low = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));
@@ -105,10 +105,10 @@ NEO_INLINE I32 load_pairs(const uint8_t* a, const uint8_t* b) {
 NEO_INLINE void dot_bytes(I32&, I32, I32) {}
 NEO_INLINE void store_triples(uint8_t*, I32) {}
 NEO_INLINE void store_columns(uint8_t*, I32) {}
-NEO_INLINE I32 gather_bytes(const uint8_t*, const uint8_t*, I32) {
+NEO_INLINE I32 gather_bytes(const uint8_t*, I32, I32) {
   return broadcast_i32(0);
 }
-NEO_INLINE I32 gather_bytes(const uint8_t* const (&)[4], const uint8_t*, I32) {
+NEO_INLINE I32 gather_bytes(const uint8_t* const (&)[4], I32, I32) {
   return broadcast_i32(0);
 }
 NEO_INLINE I32 load_columns(const uint8_t*) {

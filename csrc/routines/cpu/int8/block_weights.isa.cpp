@@ -6,7 +6,11 @@
 namespace neo::NEO_ISA {
 namespace {
 
+#ifdef NEO_ISA_SCALAR
+constexpr int kMaxBlockRows = 1;  // few machines run it: it is kept small
+#else
 constexpr int kMaxBlockRows = kVectorRegisters == 32 ? kBlockRows : 4;
+#endif
 
 // The codes of half a word, 16 bits: in the fraction of 2^23 each is a number as large as its place makes it.
 template <int kBits>
@@ -131,16 +135,12 @@ void run_rows(const BlockTile& t, int vectors) {
 
 template <int kBits>
 void run_block(const BlockTile& t, int rows, int vectors) {
-  switch (rows) {
-    case 1:
-      return run_rows<kBits, 1>(t, vectors);
-    case 2:
-      return run_rows<kBits, 2>(t, vectors);
-    case 4:
-      return run_rows<kBits, 4>(t, vectors);
-    default:
-      if constexpr (kMaxBlockRows == 8) run_rows<kBits, 8>(t, vectors);
+  if (rows == 1) return run_rows<kBits, 1>(t, vectors);
+  if constexpr (kMaxBlockRows >= 4) {
+    if (rows == 2) return run_rows<kBits, 2>(t, vectors);
+    if (rows == 4) return run_rows<kBits, 4>(t, vectors);
   }
+  if constexpr (kMaxBlockRows == 8) run_rows<kBits, 8>(t, vectors);
 }
 
 void encode_blocks(const float* x, int64_t depth, int64_t block, int64_t padded, int32_t zero_point,

@@ -60,20 +60,21 @@ void fill_groups(const DotFill& f, const CodesGroupWord* words, int64_t count) {
   const int64_t end = f.end < f.columns ? f.end : f.columns;
   for (int64_t k = 0; k < count; ++k) {
     const CodesGroupWord& word = words[k];
+    const I32 index = load_i32((const int32_t*)word.index);
     const auto at = [&](int64_t p) __attribute__((always_inline)) {
       return (int32_t*)f.dst + (p * count + k) * kLanes;
     };
-    const I32 outside = gather_bytes(padding, word.index, flip);
+    const I32 outside = gather_bytes(padding, index, flip);
     int64_t p = 0;
     for (; p < f.begin && p < f.columns; ++p) store_i32(at(p), outside);
     const uint8_t* src = f.src + word.blocks[0];
     if (word.is_one_block) {
-      for (; p < end; ++p, src += kLanes) store_i32(at(p), gather_bytes(src, word.index, flip));
+      for (; p < end; ++p, src += kLanes) store_i32(at(p), gather_bytes(src, index, flip));
     } else {
       const int64_t second = word.blocks[1] - word.blocks[0], third = word.blocks[2] - word.blocks[0],
                     last = word.blocks[3] - word.blocks[0];
       for (; p < end; ++p, src += kLanes)
-        store_i32(at(p), gather_bytes({src, src + second, src + third, src + last}, word.index, flip));
+        store_i32(at(p), gather_bytes({src, src + second, src + third, src + last}, index, flip));
     }
     for (; p < f.columns; ++p) store_i32(at(p), outside);
   }

@@ -185,17 +185,24 @@ class DepthwiseCodesStep final : public KernelStep {
     if (grid_.is_any()) {
       auto* columns = reinterpret_cast<int32_t*>(scratch + call.columns_at);
       const int64_t padded = call.plan.blocks * kernels_.lanes;
-      zero = problem_.bind_grid(grid_, args, padded, from_zero(), columns, result).zero;
+      zero = problem_.bind_grid(grid_, args, padded, {0, padded}, from_zero(), columns, result).zero;
     }
     run_tasks_with<uint8_t>(team, call.split, scratch, [&](int64_t begin, int64_t end, uint8_t* buffer) {
       place_pixels(call.plan, reinterpret_cast<int64_t*>(buffer));
-      for (int64_t task = begin; task < end; ++task) run_task(call, result, zero, args, task, buffer);
+      GroupWords words;
+      for (int64_t task = begin; task < end; ++task) run_task(call, result, zero, args, task, words, buffer);
     });
   }
 
  private:
   // Words have codes from 0 on, numbers those from the zero point on.
   bool from_zero() const { return kernels_.columns > 1; }
+
+  // Of a block of output channels, whose tasks follow each other.
+  struct GroupWords {
+    int64_t block = -1;
+    CodesGroupWord words[kMaxGroupWords];
+  };
 
   void pack_weights(const CodesDepthwisePlan& plan, int32_t* to) const {
     const ConvShape& s = plan.shape;
@@ -236,7 +243,7 @@ class DepthwiseCodesStep final : public KernelStep {
   }
 
   void run_task(const CodesDepthwiseCall& call, const DotResult& result, int32_t zero, std::byte* const* args,
-                int64_t task, uint8_t* buffer) const {
+                int64_t task, GroupWords& found, uint8_t* buffer) const {
     const CodesDepthwisePlan& plan = call.plan;
     const ConvShape& s = plan.shape;
     const int64_t lanes = kernels_.lanes, item = lanes * kDepthwiseItem, words = plan.column_items();
@@ -244,11 +251,11 @@ class DepthwiseCodesStep final : public KernelStep {
                   image = task / plan.chunks / plan.blocks;
     const int64_t row = chunk * plan.rows, end = std::min(row + plan.rows, s.oh);
     const auto* x = reinterpret_cast<const uint8_t*>(args[x_]) + image * call.x.batch;
-    CodesGroupWord group_words[kMaxGroupWords];
-    if (plan.group_words > 0) {
-      find_group_words(s, block, lanes, call.x.channel, group_words);
-    } else {
+    if (plan.group_words == 0) {
       x += block * call.x.channel;
+    } else if (found.block != block) {
+      find_group_words(s, block, lanes, call.x.channel, found.words);
+      found.block = block;
     }
     uint8_t* rows = buffer + plan.pixels_bytes;
     int64_t tap_rows[kMaxDepthwiseTaps];
@@ -280,7 +287,7 @@ class DepthwiseCodesStep final : public KernelStep {
           first = (first + s.stride_h) % ring;
         }
         for (; next < top + plan.band_rows(lines); ++next) {
-          fill_row(call, x, group_words, zero, next - s.pad_top, column, columns, rows + slot * plan.row_bytes);
+          fill_row(call, x, found.words, zero, next - s.pad_top, column, columns, rows + slot * plan.row_bytes);
           slot = slot + 1 == ring ? 0 : slot + 1;
         }
         int64_t at = first;
@@ -410,12 +417,17 @@ class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine> {
     return kinds;
   }
 
+  // Whether the groups of a vector's lanes share a block of input channels.
+  static bool reads_single_blocks(const ConvShape& s, int64_t lanes) {
+    return lanes % (ceil_div(lanes, s.group_oc()) * s.group_ic()) == 0;
+  }
+
   static double estimate_us(const Int8Problem& problem, const CodesDepthwisePlan& plan, bool shifts,
                             const Target& target) {
     // Cycles of a vector, which is brought into the buffer, multiplied and stored.
-    constexpr double kResidualCycles = 7, kShiftCycles = 1;
+    constexpr double kResidualCycles = 7, kShiftCycles = 1, kGroupFillCycles = 2.5, kBlocksFillCycles = 8;
     const bool is_narrow = target.lanes() == 8;
-    const double fill = plan.group_words > 0 ? 2.5 : (is_narrow ? 3 : 4), product = 1.1, beside = is_narrow ? 4.5 : 3;
+    const double product = 1.1, beside = is_narrow ? 4.5 : 3;
     const ConvShape& s = plan.shape;
     const double vectors = static_cast<double>(s.n * plan.blocks * s.oh * s.ow);
     const int64_t bands = ceil_div(plan.rows, plan.band),
@@ -428,6 +440,8 @@ class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine> {
     const double word = product + (shifts ? kShiftCycles : 0);
     const double items = static_cast<double>(plan.weight_items()) * word;
     UnfittedLoad load;
+    double fill = is_narrow ? 3 : 4;
+    if (plan.group_words > 0) fill = reads_single_blocks(s, target.lanes()) ? kGroupFillCycles : kBlocksFillCycles;
     load.arithmetic_us = cycles_us(
         core_cycles(target) * (filled * fill + vectors * (items + result) + problem.table_cycles(target)), target);
     load.bytes = problem.traffic_bytes();

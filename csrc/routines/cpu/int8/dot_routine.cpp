@@ -60,6 +60,12 @@ double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKer
   return unfitted_us(load, target);
 }
 
+// Of tasks [begin, end), where these have panels alone to tell them apart.
+IndexRange task_columns(const DotPlan& plan, int64_t begin, int64_t end) {
+  const int64_t last = std::min(end * plan.panel_chunk, plan.panels);
+  return {dot_panel(plan, begin * plan.panel_chunk).begin * plan.lanes, dot_panel(plan, last - 1).end * plan.lanes};
+}
+
 struct DotCall {
   DotPlan plan;
   DotOperands args;
@@ -144,13 +150,19 @@ class DotStep final : public KernelStep {
     a.dst = args[y_];
     if (table_) a.table = &*table_;
     if (residual_ >= 0) a.residual = codes(residual_);
-    if (grid_.is_any()) {
-      auto* columns = reinterpret_cast<int32_t*>(scratch + call.columns_at);
+    const int64_t padded = call.plan.channels();
+    const auto bind = [&](IndexRange columns, DotOperands& to) {
+      auto* numbers = reinterpret_cast<int32_t*>(scratch + call.columns_at);
       const bool bytes = kernels_.codes == kByteCodes;
-      a.zero = problem_.bind_grid(grid_, args, call.plan.channels(), bytes, columns, a.result).zero;
-    }
+      if (grid_.is_any()) to.zero = problem_.bind_grid(grid_, args, padded, columns, bytes, numbers, to.result).zero;
+    };
+    // Where no columns are those of two tasks, each finds out what the grid makes of its own.
+    const bool by_task = call.plan.tasks == call.plan.panel_chunks;
+    if (!by_task) bind({0, padded}, a);
     run_tasks_with<uint8_t>(team, call.split, scratch, [&](int64_t begin, int64_t end, uint8_t* buffer) {
-      run_dot(call.plan, kernels_, a, begin, end, buffer);
+      DotOperands own = a;
+      if (by_task) bind(task_columns(call.plan, begin, end), own);
+      run_dot(call.plan, kernels_, own, begin, end, buffer);
     });
   }
 

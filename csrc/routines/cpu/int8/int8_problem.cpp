@@ -214,15 +214,16 @@ Int8Problem::RunTimeGrid Int8Problem::run_time_grid(const Candidate& candidate) 
   return {argument_of(candidate, product.x_scale), argument_of(candidate, product.x_zero)};
 }
 
-CodeGrid Int8Problem::bind_grid(const RunTimeGrid& grid, std::byte* const* args, int64_t padded, bool bytes,
-                                int32_t* to, DotResult& result) const {
+CodeGrid Int8Problem::bind_grid(const RunTimeGrid& grid, std::byte* const* args, int64_t padded, IndexRange columns,
+                                bool bytes, int32_t* to, DotResult& result) const {
   CodeGrid x = product.x_grid;
   if (grid.scale >= 0) {
     x.scale = *reinterpret_cast<const float*>(args[grid.scale]);
     auto* scale = reinterpret_cast<float*>(to + padded);
     const float y_step = step();
     // The packed scales are those of the weights.
-    for (int64_t c = 0; c < padded; ++c) scale[c] = x.scale * result.scale[c] / y_step;
+    for (int64_t c = columns.begin; c < columns.end; ++c) scale[c] = x.scale * result.scale[c];
+    for (int64_t c = columns.begin; y_step != 1 && c < columns.end; ++c) scale[c] /= y_step;
     result.scale = scale;
   }
   if (grid.zero >= 0) {
@@ -231,7 +232,7 @@ CodeGrid Int8Problem::bind_grid(const RunTimeGrid& grid, std::byte* const* args,
     const int32_t* sums = result.init + 4 * padded;
     // Bytes count from 0 on, so that the constants have the rest. A wrap-around here comes back with the sums.
     const uint32_t shift = bytes ? static_cast<uint32_t>(x.zero) : 0;
-    for (int64_t c = 0; c < padded; ++c)
+    for (int64_t c = columns.begin; c < columns.end; ++c)
       to[c] = static_cast<int32_t>(static_cast<uint32_t>(result.init[c]) - shift * static_cast<uint32_t>(sums[c]));
     result.init = to;
   }

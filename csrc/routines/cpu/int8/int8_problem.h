@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/int_math.h"
 #include "routines/cpu/int8/dot_conv.h"
 #include "routines/patterns/int8_product.h"
 
@@ -82,10 +83,10 @@ struct Int8Problem {
     bool is_any() const { return scale >= 0 || zero >= 0; }
   };
   RunTimeGrid run_time_grid(const Candidate& candidate) const;
-  // The grid of x, and what it makes of the packed init and scale of a result: 2 * padded numbers from `to` on. `bytes`
-  // as in PackedColumns.
-  CodeGrid bind_grid(const RunTimeGrid& grid, std::byte* const* args, int64_t padded, bool bytes, int32_t* to,
-                     DotResult& result) const;
+  // The grid of x, and what it makes of the packed init and scale of a result: of 2 * padded numbers from `to` on those
+  // of the given columns. `bytes` as in PackedColumns.
+  CodeGrid bind_grid(const RunTimeGrid& grid, std::byte* const* args, int64_t padded, IndexRange columns, bool bytes,
+                     int32_t* to, DotResult& result) const;
 
  private:
   float step() const;
