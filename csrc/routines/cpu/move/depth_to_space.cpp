@@ -130,6 +130,8 @@ class DepthToSpaceStep final : public KernelStep {
         return copy_pixels<16>(to, block_ * pixel, from, pixel, count);
       case 8:
         return copy_pixels<8>(to, block_ * pixel, from, pixel, count);
+      case 4:
+        return copy_pixels<4>(to, block_ * pixel, from, pixel, count);
       default:
         for (int64_t i = 0; i < count; ++i)
           std::memcpy(to + i * block_ * pixel, from + i * pixel, static_cast<size_t>(run_ * item_));
