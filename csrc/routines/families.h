@@ -98,6 +98,7 @@
   X(int8_gemm)                 \
   X(int8_matmul)               \
   X(int8_depthwise)            \
+  X(int8_few_channels)         \
   X(int8_pool)                 \
   X(int8_eltwise)              \
   X(int8_linear)               \

@@ -17,6 +17,7 @@
 //   gather_bytes(at, index, flip)  of the 16 bytes at one place, or at one for each quarter of the lanes, those that
 //   the
 //                          bytes of index name, xor those of flip; 0 where one is 128
+//   load_word_planes(p, w)  of kLanes pixels of kLanes channels each the words of four channels: w[k] has word k of all
 //   store_triples(p, a)    the low three bytes of each lane without gaps; as many bytes as a vector has are written
 
 #include "simd/vec.h"
@@ -67,6 +68,18 @@ NEO_INLINE I32 gather_bytes(const uint8_t* const (&at)[4], I32 index, I32 flip) 
   bytes = _mm512_inserti32x4(bytes, quarter(3), 3);
   return {_mm512_shuffle_epi8(_mm512_xor_si512(bytes, flip.v), index.v)};
 }
+NEO_INLINE void load_word_planes(const uint8_t* p, I32 (&w)[4]) {
+  const __m512i first = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25, 29);
+  const __m512i last = _mm512_add_epi32(first, _mm512_set1_epi32(2));
+  const __m512i a = _mm512_loadu_si512(p), b = _mm512_loadu_si512(p + 64);
+  const __m512i c = _mm512_loadu_si512(p + 128), d = _mm512_loadu_si512(p + 192);
+  const __m512i ab = _mm512_permutex2var_epi32(a, first, b), cd = _mm512_permutex2var_epi32(c, first, d);
+  const __m512i ab_last = _mm512_permutex2var_epi32(a, last, b), cd_last = _mm512_permutex2var_epi32(c, last, d);
+  w[0].v = _mm512_shuffle_i64x2(ab, cd, 0x44);
+  w[1].v = _mm512_shuffle_i64x2(ab, cd, 0xee);
+  w[2].v = _mm512_shuffle_i64x2(ab_last, cd_last, 0x44);
+  w[3].v = _mm512_shuffle_i64x2(ab_last, cd_last, 0xee);
+}
 NEO_INLINE void store_triples(uint8_t* p, I32 a) {
   const __m512i low = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));
   const __m512i dense = _mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 3, 7, 11, 15);
@@ -105,6 +118,7 @@ NEO_INLINE I32 load_pairs(const uint8_t* a, const uint8_t* b) {
 NEO_INLINE void dot_bytes(I32&, I32, I32) {}
 NEO_INLINE void store_triples(uint8_t*, I32) {}
 NEO_INLINE void store_columns(uint8_t*, I32) {}
+NEO_INLINE void load_word_planes(const uint8_t*, I32 (&)[4]) {}
 NEO_INLINE I32 gather_bytes(const uint8_t*, I32, I32) {
   return broadcast_i32(0);
 }

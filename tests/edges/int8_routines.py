@@ -140,6 +140,10 @@ INT8_ROUTINES: dict[str, list[Spec]] = {
         Spec(_IMAGE, _code_conv("C133", zero=37, pads=_SAME)),
         Spec(_IMAGE, _with_function(_code_conv("C133", pads=_SAME))),
     ],
+    "cpu:int8/few_channels_nchw": [
+        Spec({**_IMAGE, "O": 3}, _code_conv("OC33", pads=_SAME)),
+        Spec({**_IMAGE, "O": 1}, _code_conv("OC11", zero=37)),
+    ],
     "cpu:int8/gemm": [Spec({"B": 2, "M": 7, "K": 9, "N": 20}, _code_gemm)],
     "cpu:int8/pool_nchwc": [
         Spec(_IMAGE, _code_function("MaxPool", kernel_shape=[3, 3], pads=_SAME, strides=[2, 2]), fixed="C"),

@@ -16,6 +16,7 @@ DEPTHWISE = "cpu:int8/depthwise_nchwc"
 GEMM = "cpu:int8/gemm"
 MATMUL = "cpu:int8/matmul"
 WINOGRAD = "cpu:int8/winograd_nchwc"
+FEW = "cpu:int8/few_channels_nchw"
 POOL = "cpu:int8/pool_nchwc"
 CASES = 30
 #: Input and output channels of a group that fill no vector, and the number of groups.
@@ -33,15 +34,16 @@ def conv_case(
     function: str | None = None,
     square: bool = False,
     groups_of: tuple[int, int, int] | None = None,
+    few: bool = False,
 ) -> Codes:
     """A convolution, `narrow`: of groups of a few channels; with a residual the sums may be rounded before it is added.
 
     `function`: elementwise operators behind it, none or more. `square`: 3x3 taps with a stride of 1. `groups_of`: as in
-    GROUPS.
+    GROUPS. `few`: to up to four channels.
     """
     case = Codes(seed)
     random = case.random
-    rank = 2 if square else pick(random, [1, 2, 2, 2] if depthwise or groups_of else [1, 2, 2, 3])
+    rank = 2 if square else pick(random, [1, 2, 2, 2] if depthwise or groups_of or few else [1, 2, 2, 3])
     groups = 1
     out, per_group = int(random.integers(1, 40)), int(random.integers(1, 40))
     if depthwise:
@@ -53,15 +55,19 @@ def conv_case(
     if groups_of:
         per_group, out, groups = groups_of
         out *= groups
+    if few:
+        out = int(random.integers(1, 5))
     kernel = [int(random.integers(1, 5)) for _ in range(rank)]
     stride = [int(random.integers(1, 4)) for _ in range(rank)]
+    if few:
+        stride[-1] = 1
     dilation = [int(random.integers(1, 3)) for _ in range(rank)]
     if square or random.random() < 0.4:
         kernel, stride, dilation = [3 if square else 1] * rank, [1] * rank, [1] * rank
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     begin = [int(random.integers(0, e)) for e in extent]
     end = [int(random.integers(0, e)) for e in extent]
-    room = 14 if rank < 3 else 5
+    room = 90 if few else (14 if rank < 3 else 5)
     sizes = [max(e - b - a, 1) + int(random.integers(0, room)) for e, b, a in zip(extent, begin, end, strict=True)]
     attrs = {
         "kernel_shape": kernel,
@@ -198,6 +204,38 @@ def test_says_why_winograd_does_not_take_a_convolution() -> None:
 @pytest.mark.parametrize("seed", range(CASES // 2))
 def test_groups_of_few_channels(seed: int, routine: str, tier: str) -> None:
     conv_case(seed, narrow=True).check(tier, {"q": routine})
+
+
+@by_tier
+@pytest.mark.parametrize("seed", range(CASES))
+def test_convolution_to_a_few_channels(seed: int, tier: str) -> None:
+    conv_case(seed, few=True).check(tier, {"q": FEW})
+
+
+@by_tier
+@pytest.mark.parametrize("kind", ["sums", "numbers"])
+@pytest.mark.parametrize(("channels", "width"), [(1, 1), (2, 64), (3, 65), (4, 150)])
+def test_sums_and_numbers_of_a_few_channels(channels: int, width: int, kind: str, tier: str) -> None:
+    """Results that are no codes, of images whose width is known to the call alone."""
+    case = Codes(width)
+    graph = case.float
+    x, codes = graph.add_input("x", "uint8", [2, 21, 5, "W"]), case.codes("int8", [channels, 21, 3, 5])
+    attrs = {"pads": [1, 4, 0, 2], "strides": [2, 1]}
+    zero, w = graph.add_constant("z", np.uint8(77)), graph.add_constant("w", codes)
+    if kind == "sums":
+        y = graph.add_node("ConvInteger", [x, w, zero], ["y"], attrs, "q")
+    else:
+        steps = [graph.add_constant("s", np.float32(s)) for s in (0.25, 0.125)]
+        number = graph.add_node("DequantizeLinear", [x, steps[0], zero], ["dx"], {}, "dx").outputs[0]
+        weight = graph.add_node("DequantizeLinear", [w, steps[1]], ["dw"], {}, "dw").outputs[0]
+        y = graph.add_node("Conv", [number, weight], ["y"], attrs, "q")
+    graph.outputs = y.outputs
+    graph.infer()
+    pinned = compile_pinned(_native.run_passes(graph, ["fold_constants"]), tier, {"q": FEW})
+    assert pinned.routines["q"].split("{")[0] == FEW
+    feed = case.codes("uint8", [2, 21, 5, width])
+    for threads in (1, 3):
+        np.testing.assert_array_equal(pinned(feed, threads=threads), graph.evaluate([feed])[0])
 
 
 @on_vnni
@@ -473,6 +511,23 @@ def test_says_why_not() -> None:
     graph = _native.run_passes(case.float, ["fold_constants"])
     reasons = rejections(graph, "scalar", "q")
     assert reasons[DEPTHWISE] == "not one input channel per group"
+    assert reasons[FEW] == "not a convolution to at most four channels without groups"
+
+
+@pytest.mark.parametrize(
+    ("weights", "attrs", "reason"),
+    [
+        ([3, 8, 3, 3], {"strides": [1, 2]}, "pixels of a row are left out"),
+        ([3, 200, 3, 3], {}, "the window has too many words"),
+    ],
+)
+def test_says_why_a_few_channels_are_not_taken(weights: list[int], attrs: dict[str, list[int]], reason: str) -> None:
+    case = Codes(0)
+    x = case.float.add_input("x", "uint8", [1, weights[1], 9, 9])
+    w = case.float.add_constant("w", case.codes("int8", weights))
+    case.float.outputs = case.float.add_node("ConvInteger", [x, w], ["y"], attrs, "q").outputs
+    case.float.infer()
+    assert rejections(case.float, "scalar", "q")[FEW] == reason
 
 
 @pytest.mark.parametrize(

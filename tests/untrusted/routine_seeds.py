@@ -151,9 +151,11 @@ _NETWORKS = {
         f"c8 = QuantizeLinear (c, step, middle) cd = DequantizeLinear (c8, step, middle) d = HardSwish (cd) "
         f"d8 = QuantizeLinear (d, step, middle) dd = DequantizeLinear (d8, step, middle) e = GlobalAveragePool (dd) "
         f"e8 = QuantizeLinear (e, step, middle) ed = DequantizeLinear (e8, step, middle) f = Flatten (ed) "
-        f"g = MatMul (f, ud) y = QuantizeLinear (g, step, middle) z = DepthToSpace <blocksize = 2> (a8)",
-        "y, z",
-        {"w": (16, 16, 3, 3), "v": (16, 1, 3, 3), "u": (16, 10)},
+        f"g = MatMul (f, ud) y = QuantizeLinear (g, step, middle) z = DepthToSpace <blocksize = 2> (a8) "
+        f"t8 = QuantizeLinear (t, step, zero) td = DequantizeLinear (t8, step, zero) h = Conv <{_SAME}> (xd, td) "
+        f"h8 = QuantizeLinear (h, step, middle)",
+        "y, z, h8",
+        {"w": (16, 16, 3, 3), "v": (16, 1, 3, 3), "u": (16, 10), "t": (3, 16, 3, 3)},
     ),
     "codes_matmul": _Network(
         "uint8[2, N, 12] x, int8[2, 12, 9] z",

@@ -125,6 +125,9 @@ void run_block_tile(const BlockTile& t) {
 
 // Enough sums at once to hide an FMA's latency, few enough for the registers.
 constexpr int vectors_of(int rows) {
+#ifdef NEO_ISA_SCALAR
+  return 1;
+#endif
   return rows == 1 ? 4 : (rows == 2 ? (kVectorRegisters == 32 ? 4 : 2) : (rows == 4 && kVectorRegisters == 32 ? 2 : 1));
 }
 

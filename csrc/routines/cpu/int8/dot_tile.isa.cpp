@@ -78,8 +78,11 @@ NEO_INLINE void sum_words(I32 (&acc)[R][V], const int32_t*& weight, WordRows<R>&
 
 template <bool kBytes, int V, int R>
 NEO_INLINE void sum_tile(I32 (&acc)[R][V], const DotTile& t) {
-#ifdef NEO_ISA_SCALAR
+  // Few machines run the scalar tier, or AVX-512 without VNNI: their tiles are kept small.
+#if defined(NEO_ISA_SCALAR)
   constexpr int kStep = 1;
+#elif defined(NEO_ISA_AVX512)
+  constexpr int kStep = kBytes ? 4 : 2;
 #else
   // Pairs in wide vectors keep the units busy without long loops.
   constexpr int kStep = kBytes || kLanes < 16 ? 4 : 2;
