@@ -267,7 +267,7 @@ class BlockWeightsStep final : public KernelStep {
     }
   }
 
-  // Of `tile` the rows are given.
+  // `all` has the rows.
   void run_rows(const BlockTile& all, int64_t rows, int64_t begin, int64_t end, float* y) const {
     const float* packed = packed_.as<float>();
     BlockTile tile = all;

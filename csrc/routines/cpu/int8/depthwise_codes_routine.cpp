@@ -198,7 +198,7 @@ class DepthwiseCodesStep final : public KernelStep {
   // Words have codes from 0 on, numbers those from the zero point on.
   bool from_zero() const { return kernels_.columns > 1; }
 
-  // Of a block of output channels, whose tasks follow each other.
+  // The words of a block of output channels, whose tasks follow each other.
   struct GroupWords {
     int64_t block = -1;
     CodesGroupWord words[kMaxGroupWords];

@@ -60,7 +60,7 @@ double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKer
   return unfitted_us(load, target);
 }
 
-// Of tasks [begin, end), where these have panels alone to tell them apart.
+// The columns of tasks [begin, end), which differ in their panels alone.
 IndexRange task_columns(const DotPlan& plan, int64_t begin, int64_t end) {
   const int64_t last = std::min(end * plan.panel_chunk, plan.panels);
   return {dot_panel(plan, begin * plan.panel_chunk).begin * plan.lanes, dot_panel(plan, last - 1).end * plan.lanes};

@@ -30,7 +30,7 @@ void fill_bytes(const DotFill& f, int64_t words, int64_t end) {
   }
 }
 
-// Pixels of words of int16 from the zero point on. What no channel has meets weights of zero.
+// Pixels of words of int16 from the zero point on. Halves of words beyond the last channel meet weights of zero.
 void fill_pairs(const DotFill& f, int64_t end) {
   const I32 zero_point = broadcast_i32(f.zero);
   for (int64_t first = 0; first < f.channels; first += kLanes) {
