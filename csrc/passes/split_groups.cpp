@@ -16,10 +16,13 @@ struct Groups {
   int64_t count = 1, inputs = 0, filters = 0;
 };
 
-// The groups that are convolved one by one: a few, whose channels fill no blocks, of kernels of several taps.
+// The groups that are convolved one by one: a few, whose channels fill no blocks, of kernels of several taps. What
+// reads dequantized codes stays one convolution, which multiplies codes.
 std::optional<Groups> find_groups(const Node& node) {
   const bool is_transposed = node.op == "ConvTranspose";
   if ((node.op != "Conv" && !is_transposed) || node.inputs.size() > 3) return std::nullopt;
+  const Node* before = node.inputs[0]->producer;
+  if (before && before->op == "DequantizeLinear") return std::nullopt;
   const std::optional<Tensor>& weight = node.inputs[1]->constant;
   const Value* bias = node.input(2);
   Groups groups{node.int_attr("group", 1)};

@@ -5,6 +5,7 @@
 //
 //   dot_pairs(c, a, b)     c + a0 * b0 + a1 * b1, where each lane of a and b holds two int16. Where kSplitsPairs, all
 //                          lanes of a are the same, and b holds the first ones of all lanes and then the second
+//   split_pairs(a)         such words of one int16 beside the other, as dot_pairs takes them for b
 //   load_pairs(a, b)       kLanes bytes from each address as such words, which are not split
 //
 // Tiers with kHasDotBytes also have:
@@ -14,9 +15,8 @@
 //   load_columns(p)        the bytes of four pixels of kLanes channels each, as a word for each channel
 //   load_columns(a, b, c, d)  of pixels that lie anywhere
 //   store_columns(p, a)    the pixels of load_columns
-//   gather_bytes(at, index, flip)  of the 16 bytes at one place, or at one for each quarter of the lanes, those that
-//   the
-//                          bytes of index name, xor those of flip; 0 where one is 128
+//   gather_bytes(at, index, flip)  of the 16 bytes at one place, or at one for each quarter of the lanes, those
+//                          that the bytes of index name, xor those of flip; 0 where one is 128
 //   load_word_planes(p, w)  of kLanes pixels of kLanes channels each the words of four channels: w[k] has word k of all
 //   store_triples(p, a)    the low three bytes of each lane without gaps; as many bytes as a vector has are written
 
@@ -97,6 +97,11 @@ NEO_INLINE void dot_pairs(I32& c, I32 a, I32 b) {
   const int16x8_t x = vreinterpretq_s16_s32(a.v), y = vreinterpretq_s16_s32(b.v);
   c.v = vmlal_high_laneq_s16(vmlal_laneq_s16(c.v, vget_low_s16(y), x, 0), y, x, 1);
 }
+NEO_INLINE I32 split_pairs(I32 a) {
+  const int16x8_t pairs = vreinterpretq_s16_s32(a.v);
+  const int16x4x2_t split = vuzp_s16(vget_low_s16(pairs), vget_high_s16(pairs));
+  return {vreinterpretq_s32_s16(vcombine_s16(split.val[0], split.val[1]))};
+}
 #else
 NEO_INLINE void dot_pairs(I32& c, I32 a, I32 b) {
   int16_t lanes[2 * kLanes];
@@ -107,6 +112,13 @@ NEO_INLINE void dot_pairs(I32& c, I32 a, I32 b) {
     second[i] = lanes[kLanes + i];
   }
   c = c + shift_right<16>(shift_left<16>(a)) * load_i32(first) + shift_right<16>(a) * load_i32(second);
+}
+NEO_INLINE I32 split_pairs(I32 a) {
+  int16_t pairs[2 * kLanes], split[2 * kLanes];
+  __builtin_memcpy(pairs, &a, sizeof pairs);
+  for (int i = 0; i < 2 * kLanes; ++i) split[i % 2 * kLanes + i / 2] = pairs[i];
+  __builtin_memcpy(&a, split, sizeof split);
+  return a;
 }
 #endif
 #if defined(NEO_ISA_AVX2)
@@ -133,6 +145,11 @@ NEO_INLINE I32 load_columns(const uint8_t*, const uint8_t*, const uint8_t*, cons
 }
 #endif
 
+#if defined(NEO_ISA_AVX512) || defined(NEO_ISA_AVX2)
+NEO_INLINE I32 split_pairs(I32 a) {
+  return a;
+}
+#endif
 #if !defined(NEO_ISA_AVX2)
 NEO_INLINE I32 load_pairs(const uint8_t* a, const uint8_t* b) {
   return load_u8(a) | shift_left<16>(load_u8(b));

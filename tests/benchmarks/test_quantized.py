@@ -40,10 +40,12 @@ def test_products_of_dynamic_quantization_multiply_codes(way: str) -> None:
     assert len(products) <= 16
 
 
-@pytest.mark.parametrize(("name", "convolutions"), [("segmenter-qdq-u8s8", 13), ("mobile-qdq-u8s8-microsoft", 12)])
+@pytest.mark.parametrize(("name", "convolutions"), [("segmenter-qdq-u8s8", 13), ("mobile-qdq-u8s8-microsoft", 9)])
 def test_convolutions_of_a_static_model_multiply_codes(name: str, convolutions: int) -> None:
+    """Of those with one channel per group each is computed as it is faster, and not counted."""
     module = neo.compile(SMALL[name].model(), threads=1)
-    routines = [s.routine for s in module.steps if s.routine.startswith(("cpu:int8/direct", "cpu:int8/depthwise"))]
+    kinds = ("direct", "winograd", "few_channels") + (("depthwise",) if name.startswith("segmenter") else ())
+    routines = [s.routine for s in module.steps if s.routine.startswith(tuple(f"cpu:int8/{kind}" for kind in kinds))]
     # A transposed one is a convolution of its phases; of so few pixels one convolution may be faster in float32.
     assert len(routines) >= convolutions - 1
     assert "ConvTranspose" not in {s.op for s in module.steps}

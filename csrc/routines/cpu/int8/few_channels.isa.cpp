@@ -102,12 +102,13 @@ void run_pixels(const FewChannelsRun& d) {
       for (int64_t j = 0; j < d.columns; ++j, src += d.dilation, weight += C) {
         I32 x[V];
 #pragma GCC unroll 4
-        for (int v = 0; v < V; ++v) x[v] = load_i32(src + v * kLanes);
+        for (int v = 0; v < V; ++v)
+          x[v] = kBytes ? load_i32(src + v * kLanes) : split_pairs(load_i32(src + v * kLanes));
 #pragma GCC unroll 4
         for (int c = 0; c < C; ++c) {
           const I32 w = broadcast_i32(weight[c]);
 #pragma GCC unroll 4
-          for (int v = 0; v < V; ++v) kBytes ? dot_bytes(acc[c][v], x[v], w) : dot_pairs(acc[c][v], x[v], w);
+          for (int v = 0; v < V; ++v) kBytes ? dot_bytes(acc[c][v], x[v], w) : dot_pairs(acc[c][v], w, x[v]);
         }
       }
     }

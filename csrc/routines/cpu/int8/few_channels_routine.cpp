@@ -196,7 +196,7 @@ class FewChannelsRoutine final : public RoutineOf<FewChannelsRoutine> {
     if (s.kh * ceil_div(s.ic, kWordCodes) > kMaxWindowRows) return "the window has too many words";
     if (p.residual || p.addend || p.middle || problem->table_bytes() > 0) return "more than a product";
     if (p.x_scale || p.x_zero) return "the grid is known to the call alone";
-    if (!p.w->constant->is_absent() && largest_sum(p) > kLargestSum) return "a sum may leave int32";
+    if (!p.w->constant->is_absent() && !sums_fit(p, kLargestSum)) return "a sum may leave int32";
     return std::nullopt;
   }
 

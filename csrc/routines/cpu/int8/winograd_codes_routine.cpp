@@ -156,7 +156,8 @@ class WinogradCodesStep final : public KernelStep {
     CodesWinogradCall call = *reinterpret_cast<const CodesWinogradCall*>(prepared);
     if (grid_.is_any()) {
       auto* columns = reinterpret_cast<int32_t*>(scratch + call.columns_at);
-      call.zero = problem_.bind_grid(grid_, args, call.plan.channels(), false, columns, call.result).zero;
+      const int64_t padded = call.plan.channels();
+      call.zero = problem_.bind_grid(grid_, args, padded, {0, padded}, false, columns, call.result).zero;
     }
     run_tasks_with<uint8_t>(team, call.split, scratch, [&](int64_t begin, int64_t end, uint8_t* buffer) {
       int64_t transformed = -1;
