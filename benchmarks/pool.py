@@ -77,7 +77,9 @@ def run(program: Path, threads: int, policy: str | None = None, rounds: int = 15
     surroundings = {key: value for key, value in os.environ.items() if not key.startswith(("OMP_", "GOMP_"))}
     if policy is not None:
         surroundings["OMP_WAIT_POLICY"] = policy
-    done = subprocess.run([str(program), str(threads), str(rounds)], env=surroundings, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [str(program), str(threads), str(rounds)], env=surroundings, capture_output=True, text=True, check=True
+    )
     found = {}
     for line in done.stdout.splitlines():
         if match := _LINE.match(line):

@@ -16,8 +16,8 @@ struct Groups {
   int64_t count = 1, inputs = 0, filters = 0;
 };
 
-// The groups that are convolved one by one: a few, whose channels fill no blocks, of kernels of several taps. What
-// reads dequantized codes stays one convolution, which multiplies codes.
+// The groups that are convolved one by one: a few, whose channels fill no blocks, of kernels of several taps. A
+// convolution of dequantized codes is not taken apart, since its group's routines multiply codes.
 std::optional<Groups> find_groups(const Node& node) {
   const bool is_transposed = node.op == "ConvTranspose";
   if ((node.op != "Conv" && !is_transposed) || node.inputs.size() > 3) return std::nullopt;
