@@ -16,8 +16,9 @@ endif()
 
 # NEO_HAVE_<TIER>=1 says that the tier's kernels are in this build.
 add_library(neo_options INTERFACE)
+# Contraction is off in kernels (neo_isa.cmake), and so it is in the references that have to give their bits.
 target_compile_options(neo_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers -ffunction-sections
-                                             -fdata-sections)
+                                             -fdata-sections -ffp-contract=off)
 foreach(tier IN LISTS NEO_ISA_TIERS)
   string(TOUPPER "${tier}" tier_upper)
   target_compile_definitions(neo_options INTERFACE NEO_HAVE_${tier_upper}=1)
