@@ -69,10 +69,14 @@ NEO_INLINE void store_four(uint8_t* p, int64_t step, int64_t count, I32 a, I32 b
     return;
   }
   const __m128i low = _mm256_castsi256_si128(bytes), high = _mm256_extracti128_si256(bytes, 1);
+  const auto store_last = [](uint8_t* to, __m128i pixels) NEO_LAMBDA {
+    const int64_t bits = _mm_extract_epi64(pixels, 1);
+    __builtin_memcpy(to, &bits, sizeof bits);
+  };
   _mm_storel_epi64((__m128i*)p, low);
-  if (count > 1) _mm_storeh_pd((double*)(p + step), _mm_castsi128_pd(low));
+  if (count > 1) store_last(p + step, low);
   if (count > 2) _mm_storel_epi64((__m128i*)(p + 2 * step), high);
-  if (count > 3) _mm_storeh_pd((double*)(p + 3 * step), _mm_castsi128_pd(high));
+  if (count > 3) store_last(p + 3 * step, high);
 }
 #else
 constexpr bool kStoresFour = false;
