@@ -103,18 +103,13 @@ class FewChannelsStep final : public KernelStep {
   void pack_weights(const FewChannelsPlan& plan, int32_t* to) const {
     const ConvShape& s = plan.shape;
     const Int8Weights weights(problem_.product);
-    const int64_t width = 32 / plan.codes;
-    const uint32_t mask = width == 8 ? 0xffu : 0xffffu;
+    std::fill_n(to, plan.weight_words(), 0);
     for (int64_t i = 0; i < s.kh; ++i) {
       for (int64_t word = 0; word < plan.words; ++word) {
         for (int64_t j = 0; j < s.kw; ++j) {
-          for (int64_t c = 0; c < plan.columns(); ++c) {
-            uint32_t bits = 0;
-            for (int64_t k = 0; k < plan.codes && c < s.oc && word * plan.codes + k < s.ic; ++k) {
-              const int64_t at = (word * plan.codes + k) * s.taps() + i * s.kw + j;
-              bits |= (static_cast<uint32_t>(weights.at(c, at)) & mask) << (k * width);
-            }
-            *to++ = static_cast<int32_t>(bits);
+          for (int64_t c = 0; c < plan.columns(); ++c, ++to) {
+            for (int64_t k = 0; k < plan.codes && c < s.oc && word * plan.codes + k < s.ic; ++k)
+              put_dot_weight(to, plan.codes, k, weights.at(c, (word * plan.codes + k) * s.taps() + i * s.kw + j));
           }
         }
       }
