@@ -10,6 +10,8 @@ from neo import _native
 
 from tests.routines.pinning import compile_pinned
 
+on_vnni = pytest.mark.skipif("avx512_vnni" not in _native.host_tiers(), reason="not on this processor: it has no VNNI")
+
 __all__ = ["Codes", "by_tier", "dequantize", "pick", "weights_of"]
 
 by_tier = pytest.mark.parametrize("tier", list(_native.host_tiers()))

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from neo import _native
 
+from tests.routines.codes import on_vnni
 from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, rejections
 
 ROUTINE = "cpu:int8/block_weights"
 
 VNNI = "avx512_vnni"
-on_vnni = pytest.mark.skipif(VNNI not in _native.host_tiers(), reason="not on this processor: it has no VNNI")
 by_tier = pytest.mark.parametrize("tier", TIERS)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from neo import _native
 
-from tests.routines.codes import Codes, by_tier, dequantize, pick, weights_of
+from tests.routines.codes import Codes, by_tier, dequantize, on_vnni, pick, weights_of
 from tests.routines.pinning import compile_pinned, rejections
 
 BLOCKED = "cpu:int8/direct_nchwc"
@@ -22,8 +22,6 @@ CASES = 30
 #: Input and output channels of a group that fill no vector, and the number of groups.
 GROUPS = [(4, 4, 8), (4, 4, 5), (8, 8, 4), (2, 2, 19), (2, 6, 8), (1, 3, 20), (3, 4, 5), (8, 4, 6), (4, 8, 5)]
 GROUPS += [(12, 12, 4), (24, 24, 3), (16, 8, 4), (20, 20, 2)]
-
-on_vnni = pytest.mark.skipif("avx512_vnni" not in _native.host_tiers(), reason="not on this processor: it has no VNNI")
 
 
 def conv_case(
