@@ -1,7 +1,6 @@
 #include "runtime/thread_pool.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "base/float_mode.h"
 #include "base/knobs.h"
 #include "base/topology.h"
+#include "runtime/cpu_mask.h"
 #include "runtime/futex.h"
 #include "runtime/phased_run.h"
 
@@ -51,18 +51,6 @@ sigset_t signals_for_other_threads() {
   return signals;
 }
 
-void bind_this_thread(const std::vector<int>& cpus) {
-  if (cpus.empty()) return;
-  const int count = *std::max_element(cpus.begin(), cpus.end()) + 1;
-  cpu_set_t* set = CPU_ALLOC(count);
-  if (set == nullptr) return;
-  const size_t bytes = CPU_ALLOC_SIZE(count);
-  CPU_ZERO_S(bytes, set);
-  for (const int cpu : cpus) CPU_SET_S(static_cast<size_t>(cpu), bytes, set);
-  sched_setaffinity(0, bytes, set);  // refused: the system places the thread
-  CPU_FREE(set);
-}
-
 }  // namespace
 
 // Who gives a worker work.
@@ -82,18 +70,16 @@ class Employer {
 class Worker {
  public:
   // Throws std::system_error where the system refuses a thread.
-  Worker(int index, const ThreadPoolOptions& options) : index_(index) {
-    std::vector<int> cpus = options.cpus;
-    if (options.pins_workers && !cpus.empty()) cpus = {cpus[static_cast<size_t>(index + 1) % cpus.size()]};
+  Worker(int index, const ThreadPoolOptions& options) : index_(index), mask_(mask_of(index, options)), all_(mask_) {
     sigset_t before;
     const sigset_t masked = signals_for_other_threads();
     pthread_sigmask(SIG_BLOCK, &masked, &before);
     try {
-      thread_ = std::thread([this, index, spin_us = options.spin_us, cpus = std::move(cpus)] {
+      thread_ = std::thread([this, index, spin_us = options.spin_us, mask = mask_] {
         char name[16];
         std::snprintf(name, sizeof name, "neo-worker-%d", index % 1000);
         pthread_setname_np(pthread_self(), name);
-        bind_this_thread(cpus);
+        mask.bind(pthread_self());
         work(spin_us);
       });
     } catch (...) {
@@ -104,6 +90,22 @@ class Worker {
   }
 
   int index() const { return index_; }
+
+  // The CPU on which it last began work; -1: not known.
+  int cpu() const { return cpu_.load(std::memory_order_relaxed); }
+
+  // Whether its last work was done by others before it began.
+  bool is_late() const { return is_late_; }
+
+  // Takes it away from some CPUs, if there are others that it may use. For who leads it, before post().
+  void keep_off(const CpuMask& cpus) {
+    const CpuMask free = all_.without(cpus);
+    cpu_.store(-1, std::memory_order_relaxed);
+    // Somebody else may have bound the thread: then it stays so.
+    if (free.is_empty() || free == mask_ || CpuMask::of(thread_.native_handle()) != mask_) return;
+    mask_ = free;
+    mask_.bind(thread_.native_handle());
+  }
 
   // Called while nobody has the worker.
   void assign(Employer* employer, int member) {
@@ -119,7 +121,8 @@ class Worker {
   // Takes posted work back, or waits until the worker is done with it; what the worker wrote is visible then.
   void revoke_or_wait(int64_t spin_us) {
     uint32_t state = kPosted;
-    if (slot_.compare_exchange_strong(state, kIdle, std::memory_order_acq_rel)) return;
+    is_late_ = slot_.compare_exchange_strong(state, kIdle, std::memory_order_acq_rel);
+    if (is_late_) return;
     const auto is_done = [&] { return slot_.load(std::memory_order_acquire) < kPosted; };
     if (poll(spin_us, is_done)) return;
     state = kRunning;
@@ -134,20 +137,55 @@ class Worker {
   }
 
  private:
+  static CpuMask mask_of(int index, const ThreadPoolOptions& options) {
+    const std::vector<int>& cpus = options.cpus;
+    if (cpus.empty()) return CpuMask::of(pthread_self());
+    return options.pins_workers ? CpuMask({cpus[static_cast<size_t>(index + 1) % cpus.size()]}) : CpuMask(cpus);
+  }
+
   void work(int64_t spin_us) noexcept;
   bool wait_for_work(int64_t spin_us);
 
   alignas(kSeparate) StateWord slot_{kIdle};
+  std::atomic<int> cpu_{-1};
   Employer* employer_ = nullptr;  // written by assign, read after post
   int member_ = 0;
   const int index_;
+  bool is_late_ = false;  // the leader's
+  CpuMask mask_;          // where the thread is bound to
+  const CpuMask all_;     // that it may be bound to
   std::thread thread_;
 };
+
+// Members that are on one CPU would take turns there while others idle. Systems mostly see to it, but some leave such
+// threads together for as long as they live, those among them that keep a virtual machine on few CPUs.
+
+// Before workers that are leased begin: takes those away that are where another one is.
+void spread(const std::vector<Worker*>& workers) {
+  if (workers.size() < 2) return;
+  CpuMask all, taken;
+  for (const Worker* worker : workers) all.add(worker->cpu());
+  for (Worker* worker : workers) {
+    const int cpu = worker->cpu();
+    if (taken.has(cpu)) worker->keep_off(all);
+    taken.add(cpu);
+  }
+}
+
+// Before work is posted to the first of the workers: takes those away that are on the CPU of the calling thread, which
+// leads them. One that was late may be waiting for that CPU.
+void keep_off_leader(const std::vector<Worker*>& workers, size_t count) {
+  const int leader = current_cpu();
+  for (size_t i = 0; i < count; ++i) {
+    if (workers[i]->is_late() || workers[i]->cpu() == leader) workers[i]->keep_off(CpuMask({leader}));
+  }
+}
 
 class alignas(kSeparate) LeasedTeam final : public Team, public Employer {
  public:
   LeasedTeam(ThreadPool& pool, const std::vector<Worker*>& workers)
       : pool_(pool), workers_(workers), shares_(new Share[workers.size() + 1]), phased_(size()) {
+    spread(workers_);
     for (size_t i = 0; i < workers_.size(); ++i) workers_[i]->assign(this, static_cast<int>(i) + 1);
   }
 
@@ -251,6 +289,7 @@ class alignas(kSeparate) LeasedTeam final : public Team, public Employer {
   void work_together(int parts) {
     parts_ = parts;
     float_mode_ = float_mode();
+    keep_off_leader(workers_, static_cast<size_t>(parts_) - 1);
     for (int i = 1; i < parts_; ++i) workers_[static_cast<size_t>(i) - 1]->post();
     work_as(0);
     for (int i = 1; i < parts_; ++i) workers_[static_cast<size_t>(i) - 1]->revoke_or_wait(spin_us());
@@ -291,6 +330,7 @@ class LeasedExecutors final : public Executors, public Employer {
  public:
   // The workers in the order of the executors' members, without the first, which is the calling thread.
   LeasedExecutors(ThreadPool& pool, const std::vector<Worker*>& workers, size_t threads) : pool_(pool) {
+    spread(workers);
     for (size_t begin = 0; begin <= workers.size(); begin += threads) {
       if (begin > 0) leaders_.push_back(workers[begin - 1]);
       const size_t end = std::min(begin + threads - 1, workers.size());
@@ -311,6 +351,7 @@ class LeasedExecutors final : public Executors, public Employer {
     body_ = body;
     context_ = context;
     float_mode_ = float_mode();
+    keep_off_leader(leaders_, leaders_.size());
   }
   void post(int executor) override { leaders_[static_cast<size_t>(executor) - 1]->post(); }
   void end() override {
@@ -352,6 +393,9 @@ void Worker::work(int64_t spin_us) noexcept {
   while (wait_for_work(spin_us)) {
     if (employer_->wanted_float_mode() != mode) set_float_mode(mode = employer_->wanted_float_mode());
     spin_us = employer_->spin_us();
+    if (const int cpu = current_cpu(); cpu != cpu_.load(std::memory_order_relaxed)) {
+      cpu_.store(cpu, std::memory_order_relaxed);
+    }
     employer_->work_as(member_);
     if (slot_.exchange(kIdle, std::memory_order_acq_rel) == kAwaited) wake_sleeper(slot_);
   }

@@ -360,12 +360,64 @@ TEST(ThreadPool, affinity_of_the_caller_stays_and_workers_do_not_inherit_it) {
     ThreadPool pool(options);
     const auto team = pool.lease(3);
     run_on_every_member(*team, [&](int member) {
-      EXPECT_EQ(mask_of_this_thread(), member == 0 ? std::vector<int>{before[0]} : before);
+      if (member == 0) {
+        EXPECT_EQ(mask_of_this_thread(), std::vector<int>{before[0]});
+        return;
+      }
+      // A worker may have been taken away from the caller's CPU.
+      std::vector<int> own = mask_of_this_thread();
+      if (own != before) own.insert(own.begin(), before[0]);
+      EXPECT_EQ(own, before);
     });
     EXPECT_EQ(mask_of_this_thread(), std::vector<int>{before[0]});
   });
   caller.join();
   EXPECT_EQ(mask_of_this_thread(), before);
+}
+
+TEST(ThreadPool, a_late_worker_leaves_the_cpu_of_its_leader) {
+  const std::vector<int> all = mask_of_this_thread();
+  if (all.size() < 2) GTEST_SKIP() << "one CPU";
+  std::thread caller([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(all[1], &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    ThreadPoolOptions options = with_capacity(2, 0);
+    options.cpus = all;
+    ThreadPool pool(options);
+    const auto team = pool.lease(2);
+    std::vector<int> expected = all, seen;
+    expected.erase(expected.begin() + 1);
+    // Work that the leader does before a sleeping worker wakes.
+    for (int tries = 0; tries < 1000 && seen != expected; ++tries) {
+      for (int i = 0; i < 10; ++i) team->parallel_for(2, [](int64_t, int64_t, int) {});
+      run_on_every_member(*team, [&](int member) {
+        if (member == 1) seen = mask_of_this_thread();
+      });
+    }
+    EXPECT_EQ(seen, expected);
+  });
+  caller.join();
+}
+
+TEST(ThreadPool, a_worker_that_somebody_else_bound_stays_where_it_is) {
+  const std::vector<int> all = mask_of_this_thread();
+  if (all.size() < 2) GTEST_SKIP() << "one CPU";
+  ThreadPoolOptions options = with_capacity(2, 0);
+  options.cpus = all;
+  ThreadPool pool(options);
+  const auto team = pool.lease(2);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(all[1], &one);
+  run_on_every_member(*team, [&](int member) {
+    if (member == 1) sched_setaffinity(0, sizeof one, &one);
+  });
+  for (int tries = 0; tries < 100; ++tries) team->parallel_for(2, [](int64_t, int64_t, int) {});
+  run_on_every_member(*team, [&](int member) {
+    if (member == 1) EXPECT_EQ(mask_of_this_thread(), std::vector<int>{all[1]});
+  });
 }
 
 TEST(ThreadPool, pinned_workers_leave_the_first_cpu_to_the_caller) {
