@@ -22,10 +22,10 @@ class CpuMask {
 
   // Unknown numbers, which are negative, and those that a mask has no place for are left out.
   void add(int cpu) {
-    if (cpu >= 0 && cpu < kMost) bits_.set(static_cast<size_t>(cpu));
+    if (cpu >= 0 && cpu < kMax) bits_.set(static_cast<size_t>(cpu));
   }
 
-  bool has(int cpu) const { return cpu >= 0 && cpu < kMost && bits_.test(static_cast<size_t>(cpu)); }
+  bool has(int cpu) const { return cpu >= 0 && cpu < kMax && bits_.test(static_cast<size_t>(cpu)); }
   bool is_empty() const { return bits_.none(); }
 
   CpuMask without(const CpuMask& others) const {
@@ -38,8 +38,8 @@ class CpuMask {
   void bind(pthread_t thread) const;
 
  private:
-  static constexpr int kMost = 1024;
-  std::bitset<kMost> bits_;
+  static constexpr int kMax = 1024;
+  std::bitset<kMax> bits_;
 };
 
 // The one that the calling thread is on; -1: not known.
