@@ -83,7 +83,7 @@
   X(stem_depthwise)            \
   X(stem_depthwise_pointwise)  \
   X(pointwise_with_prologue)   \
-  X(sparse_pointwise)          \
+  X(sparse_nchw)               \
   X(strassen)                  \
   X(im2col_conv)               \
   X(large_kernel)              \
@@ -105,6 +105,7 @@
   X(int8_block_weights)        \
   X(gemv_exponent_packed)      \
   X(attention)                 \
+  X(gemm_sparse)               \
   X(gemm_strassen)             \
   X(gemm)                      \
   X(typed_gemm)                \

@@ -23,13 +23,12 @@ def _conv(weight: str, bias: bool = True, **attrs: Any) -> Callable[[Net], Any]:
     return build
 
 
-def _sparse(net: Net) -> Any:
-    """A 1x1 convolution three quarters of whose weights are zeros."""
-    weight = np.array(net.dims("OC11"), int)
-    net.fixed.update("OC")
-    dense = np.random.default_rng(0).uniform(-1, 1, weight).astype(np.float32)
-    kept = np.arange(dense.size).reshape(dense.shape) % 4 == 0
-    return net.node("Conv", [net.input("NCHW"), net.array(np.where(kept, dense, np.float32(0)))])
+def _sparse(net: Net, axes: str, kept: int) -> Any:
+    """Constant weights of which one in so many is no zero."""
+    dims = np.array(net.dims(axes), int)
+    net.fixed.update(axes)
+    dense = np.random.default_rng(0).uniform(-1, 1, dims).astype(np.float32)
+    return net.array(np.where(np.arange(dense.size).reshape(dense.shape) % kept == 0, dense, np.float32(0)))
 
 
 def _unfolded(net: Net) -> Any:
@@ -262,7 +261,16 @@ ROUTINES: dict[str, list[Spec]] = {
         Spec(_IMAGE, _pointwise_with_prologue),
         Spec({"N": 1, "C": 128, "H": 16, "W": 16, "O": 128}, _pointwise_with_prologue),
     ],
-    "cpu:float32/sparse_pointwise": [Spec(_IMAGE, _sparse)],
+    "cpu:float32/sparse_nchw": [
+        Spec(_IMAGE, lambda net: net.node("Conv", [net.input("NCHW"), _sparse(net, "OC11", 4)])),
+        Spec(_IMAGE, lambda net: net.node("Conv", [net.input("NCHW"), _sparse(net, "OC33", 4)], pads=_SAME)),
+        Spec(
+            _IMAGE,
+            lambda net: net.node(
+                "Conv", [net.input("NCHW"), _sparse(net, "OC33", 4)], strides=[2, 2], dilations=[2, 2], pads=[2] * 4
+            ),
+        ),
+    ],
     "cpu:float32/strassen": [Spec({"N": 1, "C": 128, "H": 16, "W": 16, "O": 128}, _conv("OC11"))],
     "cpu:float32/im2col": [
         Spec(_IMAGE, _conv("OC33", pads=_SAME)),
@@ -309,6 +317,12 @@ ROUTINES: dict[str, list[Spec]] = {
         ),
     ],
     "cpu:float32/attention": [Spec({"B": 2, "M": 7, "K": 9, "N": 20, "V": 18}, _attention)],
+    "cpu:float32/gemm_sparse": [
+        Spec(
+            {"B": 2, "M": 7, "K": 9, "N": 20},
+            lambda net: net.node("MatMul", [net.input("BMK"), _sparse(net, "KN", 13)]),
+        ),
+    ],
     "cpu:float32/gemm_strassen": [
         Spec(
             {"B": 2, "M": 20, "K": 128, "N": 256},

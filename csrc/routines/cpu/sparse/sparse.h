@@ -1,0 +1,66 @@
+#pragma once
+
+// Products with weights that are mostly zeros: for a run of results that share their weights, such as the pixels of a
+// channel or the rows of a column, the products with those that are none (Elsen et al., "Fast sparse convnets", 2020,
+// section 3). The inputs of a run are gathered first: where they lie each source may be in another page.
+
+#include <stdint.h>
+
+namespace neo {
+
+constexpr int kSparseVectors = 8;  // of a run's results, most that are summed at a time
+
+// A weight that is not zero, and what it is multiplied with: an input channel, or a channel at a place of a kernel.
+struct SparseWeight {
+  int32_t source = 0;
+  float value = 0.0f;
+};
+
+// One output of a run: dst = clamp(bias + sum of weights times sources + residual). One result reads one
+// number of each source, up to a vector of results a vector, more of them an even number of vectors.
+struct SparseRun {
+  const float* src = nullptr;
+  const int32_t* sources = nullptr;  // where each source begins, in floats
+  const SparseWeight* begin = nullptr;
+  const SparseWeight* end = nullptr;
+  float bias = 0.0f;
+  const float* residual = nullptr;  // or null; may be dst
+  float* dst = nullptr;
+  int64_t count = 0;  // results; 1 to kSparseVectors vectors
+  float lo = 0.0f, hi = 0.0f;
+};
+
+// Rows of a matrix whose columns lie next to each other, and the same by columns.
+struct SparseRows {
+  float* rows = nullptr;
+  int64_t row = 0;  // floats from one row to the next
+  int64_t row_count = 0, column_count = 0;
+  float* columns = nullptr;
+  int64_t column = 0;  // floats from one column to the next; whole vectors of rows may be written
+  // What is added to the rows that are written, row by row and column by column, before the clamp; or null.
+  const float* residual = nullptr;
+  int64_t residual_row = 0, residual_column = 0;
+  float beta = 1.0f;  // times the residual
+  float lo = 0.0f, hi = 0.0f;
+};
+
+struct SparseKernels {
+  void (*run)(const SparseRun&);
+  void (*by_columns)(const SparseRows&);  // from the rows
+  void (*by_rows)(const SparseRows&);     // from the columns, whose number is at most that of lanes
+};
+
+namespace scalar {
+const SparseKernels& sparse_kernels();
+}
+namespace avx2 {
+const SparseKernels& sparse_kernels();
+}
+namespace avx512 {
+const SparseKernels& sparse_kernels();
+}
+namespace neon {
+const SparseKernels& sparse_kernels();
+}
+
+}  // namespace neo
