@@ -13,7 +13,7 @@ INF = math.inf
 
 
 # Solve by branch and bound, with split buckets, what elimination alone would solve.
-FORCED = {"enough": 0, "most": 0, "largest": 64, "small": 64, "table": 256}
+FORCED = {"enough": 0, "most": 0, "distinct_most": 0, "largest": 64, "small": 64, "table": 256}
 
 
 def dynamic_programming(problem):

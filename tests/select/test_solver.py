@@ -16,13 +16,18 @@ INF = math.inf
 
 
 # Tables and levels so small that buckets must be split, and a search must widen.
-FORCED = {"enough": 0, "most": 0, "largest": 12, "small": 10, "table": 10, "first_width": 2}
+FORCED = {"enough": 0, "most": 0, "distinct_most": 0, "largest": 12, "small": 10, "table": 10, "first_width": 2}
 
 
-@pytest.fixture(params=["as it is", "forced search"])
+# Tables of any size have one row for all choices that they do not tell apart.
+DISTINCT = {"enough": 0, "most": 0}
+
+
+@pytest.fixture(params=["as it is", "forced search", "distinct rows"])
 def solve_both(request):
-    """`solve`, and `solve` where it has to search."""
-    return solve if request.param == "as it is" else functools.partial(solve, work=FORCED)
+    """`solve`, where it has to search, and where it looks for equal rows."""
+    work = {"as it is": None, "forced search": FORCED, "distinct rows": DISTINCT}[request.param]
+    return functools.partial(solve, work=work)
 
 
 def check(problem: Problem, solution: Solution, best: float) -> None:

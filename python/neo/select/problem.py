@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -236,6 +235,8 @@ class Problem:
     @classmethod
     def load(cls, path: str | Path) -> Problem:
         """Read what `save` wrote."""
+        from zipfile import BadZipFile
+
         path = Path(path)
         try:
             if path.suffix == ".json":

@@ -42,15 +42,18 @@ def share_forms(problem: Problem, solution: Solution, sizes: Array, forms: Integ
         The given one where nothing better was found.
     """
     flat = problem.flat
+    starts = np.cumsum(flat.sizes) - flat.sizes
+    # Bytes that no choice exceeds.
+    if len(starts) == 0 or np.maximum.reduceat(sizes, starts).sum() < _LEAST_BYTES:
+        return solution
     variable = np.repeat(np.arange(len(flat.sizes)), flat.sizes)
-    first = np.concatenate([[0], np.cumsum(flat.sizes)[:-1]]).astype(np.int64)
-    users = np.unique(np.stack([forms, variable]), axis=1)[0]
+    users = np.unique(forms * len(starts) + variable) // len(starts)  # of every form, once for each of its variables
     count_of_forms = int(forms.max(initial=0)) + 1
     shared = (forms >= 0) & (np.bincount(users[users >= 0], minlength=count_of_forms)[forms] > 1)
 
     def held(choice: Sequence[int]) -> float:
         """Bytes of the forms that could be shared, each once."""
-        chosen = first + np.asarray(choice, dtype=np.int64)
+        chosen = starts + np.asarray(choice, dtype=np.int64)
         taken = chosen[shared[chosen]]
         return float(sizes[taken[np.unique(forms[taken], return_index=True)[1]]].sum())
 
@@ -60,7 +63,7 @@ def share_forms(problem: Problem, solution: Solution, sizes: Array, forms: Integ
         A variable's own form costs its part of it, one that nobody has chosen all of it, and one of others nothing. Two
         variables must not change places, so that only larger forms, or only smaller ones, are taken over in a round.
         """
-        chosen = first + np.asarray(choice, dtype=np.int64)
+        chosen = starts + np.asarray(choice, dtype=np.int64)
         form = np.where(shared[chosen], forms[chosen], -1)
         count = np.bincount(form[form >= 0], minlength=count_of_forms)
         own, bytes_of_own = form[variable], np.where(form >= 0, sizes[chosen], 0.0)[variable]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from neo.select.greedy import Follower
+from neo.select.greedy_choice import Follower
 from neo.select.problem import Problem
 
 _CPU = 1
