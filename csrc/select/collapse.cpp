@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "select/distinct_rows.h"
 #include "select/problem.h"
 
 namespace neo::select {
@@ -61,7 +62,8 @@ void Collapse::eliminate(const WorkLimits& limits) {
       order_ = std::move(other);
     }
   }
-  if (!fits(order_)) order_ = greedy_order(sizes, pairs, limits.small, Rule::Weight, by_cost);
+  const bool shares_rows = use_distinct_rows(sizes, number, limits, by_cost);
+  if (!shares_rows && !fits(order_)) order_ = greedy_order(sizes, pairs, limits.small, Rule::Weight, by_cost);
 
   position_.resize(left_.size());
   std::vector<int> ordered;
@@ -104,12 +106,35 @@ void Collapse::eliminate(const WorkLimits& limits) {
       factors_[at(k)].push_back(plane_of(pair, k, p - count, q - count, rows, columns));
     }
   }
-  elimination_ = std::make_unique<Elimination>(std::move(placed_sizes), count, std::move(costs));
+  std::vector<FoldedFactor> folded;
+  for (Factor& factor : shares_rows ? costs : std::vector<Factor>())
+    folded.push_back(fold(std::move(factor), placed_sizes));
+  elimination_ = shares_rows ? std::make_unique<Elimination>(std::move(placed_sizes), count, std::move(folded))
+                             : std::make_unique<Elimination>(std::move(placed_sizes), count, std::move(costs));
   constant_[0] += elimination_->constant();
   for (Factor factor : elimination_->rest()) {
     for (int& v : factor.scope) v -= count;
     factors_[0].push_back(std::move(factor));
   }
+}
+
+// Takes the order of tables whose equal rows are one where others are large and these are smaller.
+bool Collapse::use_distinct_rows(const std::vector<int>& sizes, const std::vector<int>& number,
+                                 const WorkLimits& limits, const std::vector<char>& by_cost) {
+  const bool fits = order_.rest.empty() && order_.cells <= limits.most;
+  const bool is_small = fits && order_.cells <= limits.distinct;
+  if (is_small || std::find(by_cost.begin(), by_cost.end(), 0) != by_cost.end()) return false;
+  const auto& variables = reduction_.variables();
+  std::vector<FoldedFactor> factors;
+  for (const auto& pair : reduction_.pairs()) {
+    if (!pair.left) continue;
+    const size_t rows = at(variables[at(pair.u)].size), columns = at(variables[at(pair.v)].size);
+    factors.push_back(fold(plane_of(pair, 0, number[at(pair.u)], number[at(pair.v)], rows, columns), sizes));
+  }
+  Order order = distinct_order(sizes, factors, limits.distinct_largest, limits.distinct_most);
+  if (!order.rest.empty() || (fits && order.cells >= order_.cells)) return false;
+  order_ = std::move(order);
+  return true;
 }
 
 std::vector<int> Collapse::complete(const std::vector<int>& core_choice) const {

@@ -31,6 +31,8 @@ class Collapse {
 
  private:
   void eliminate(const WorkLimits& limits);
+  bool use_distinct_rows(const std::vector<int>& sizes, const std::vector<int>& number, const WorkLimits& limits,
+                         const std::vector<char>& by_cost);
 
   Reduction reduction_;
   bool allowed_ = false;

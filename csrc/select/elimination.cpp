@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "select/distinct_rows.h"
 #include "select/problem.h"
 
 namespace neo::select {
@@ -62,9 +63,39 @@ std::vector<const Factor*> gathered(const std::vector<Factor>& bucket, size_t ta
   return factors;
 }
 
+// The rows along each axis of a table that factors are joined to: the first axis is the variable that is minimised
+// over, whose choices all count.
+std::vector<Rows> joined_rows(const std::vector<FoldedFactor>& factors, const std::vector<int>& scope) {
+  std::vector<Rows> rows(scope.size());
+  for (size_t axis = 1; axis < scope.size(); ++axis) {
+    bool is_first = true;
+    for (const FoldedFactor& factor : factors) {
+      const auto& own = factor.factor.scope;
+      const auto found = std::find(own.begin(), own.end(), scope[axis]);
+      if (found == own.end()) continue;
+      const Rows& more = factor.rows[static_cast<size_t>(found - own.begin())];
+      rows[axis] = is_first ? more : refined(rows[axis], more);
+      is_first = false;
+    }
+  }
+  return rows;
+}
+
+std::vector<FoldedFactor> with_own_rows(std::vector<Factor> factors) {
+  std::vector<FoldedFactor> folded;
+  for (Factor& factor : factors) {
+    std::vector<Rows> rows(factor.scope.size());
+    folded.push_back({std::move(factor), std::move(rows)});
+  }
+  return folded;
+}
+
 }  // namespace
 
-Decision::Decision(std::vector<int> scope, int size, size_t cells) : scope_(std::move(scope)), size_(size) {
+Decision::Decision(std::vector<int> scope, std::vector<Rows> rows, std::vector<size_t> shape, int size)
+    : scope_(std::move(scope)), rows_(std::move(rows)), shape_(std::move(shape)), size_(size) {
+  size_t cells = 1;
+  for (const size_t count : shape_) cells *= count;
   if (size_ < 256) {
     narrow_.resize(cells);
   } else {
@@ -82,48 +113,66 @@ void Decision::set(size_t cell, const std::vector<int>& choices) {
   }
 }
 
-std::optional<int> Decision::best(const std::vector<int>& choice, const std::vector<int>& sizes) const {
+std::optional<int> Decision::best(const std::vector<int>& choice) const {
   size_t cell = 0;
-  for (const int v : scope_) cell = cell * at(sizes[at(v)]) + at(choice[at(v)]);
+  for (size_t axis = 0; axis < scope_.size(); ++axis) {
+    const size_t own = at(choice[at(scope_[axis])]);
+    cell = cell * shape_[axis] + (rows_[axis].empty() ? own : at(rows_[axis][own]));
+  }
   const int found = size_ < 256 ? narrow_[cell] : wide_[cell];
   return found == size_ ? std::nullopt : std::optional(found);
 }
 
 Elimination::Elimination(std::vector<int> sizes, int count, std::vector<Factor> factors)
-    : sizes_(std::move(sizes)), count_(count), buckets_(sizes_.size()) {
-  for (Factor& factor : factors) place(std::move(factor));
+    : Elimination(std::move(sizes), count, with_own_rows(std::move(factors))) {}
+
+Elimination::Elimination(std::vector<int> sizes, int count, std::vector<FoldedFactor> factors)
+    : sizes_(std::move(sizes)), counts_(sizes_), count_(count), buckets_(sizes_.size()) {
+  for (FoldedFactor& factor : factors) place(std::move(factor));
   for (int v = 0; v < count_; ++v) eliminate(v);
   for (size_t v = at(count_); v < buckets_.size(); ++v) {
-    for (Factor& factor : merged(std::move(buckets_[v]))) rest_.push_back(std::move(factor));
+    std::vector<Factor> bucket;
+    for (FoldedFactor& folded : buckets_[v]) {
+      const std::vector<int> scope = folded.factor.scope;
+      bucket.push_back(unfolded(std::move(folded), scope, std::vector<Rows>(scope.size()), sizes_));
+    }
+    for (Factor& factor : merged(std::move(bucket))) rest_.push_back(std::move(factor));
   }
 }
 
-void Elimination::place(Factor factor) {
-  if (factor.scope.empty()) {
-    constant_ += factor.values[0];
+void Elimination::place(FoldedFactor folded) {
+  if (folded.factor.scope.empty()) {
+    constant_ += folded.factor.values[0];
   } else {
-    buckets_[at(factor.scope[0])].push_back(std::move(factor));
+    buckets_[at(folded.factor.scope[0])].push_back(std::move(folded));
   }
 }
 
 void Elimination::eliminate(int v) {
-  std::vector<Factor> bucket = std::move(buckets_[at(v)]);
-  merge_subsets(bucket, sizes_);
+  std::vector<FoldedFactor> folded = std::move(buckets_[at(v)]);
+  std::vector<int> scope{v};
+  for (const FoldedFactor& factor : folded) scope = united(scope, factor.factor.scope);
+  const std::vector<Rows> rows = joined_rows(folded, scope);
+  for (size_t axis = 0; axis < scope.size(); ++axis)
+    counts_[at(scope[axis])] = row_count(rows[axis], sizes_[at(scope[axis])]);
+  std::vector<Factor> bucket;
+  for (FoldedFactor& factor : folded) bucket.push_back(unfolded(std::move(factor), scope, rows, counts_));
+  merge_subsets(bucket, counts_);
   if (bucket.empty()) bucket.push_back({{v}, std::vector<double>(at(sizes_[at(v)]), 0.0)});
-  std::vector<int> scope;
-  for (const Factor& factor : bucket) scope = united(scope, factor.scope);
-  const std::vector<size_t> shape = shape_of(scope, sizes_);
-  const size_t cells = cells_of(scope, sizes_) / shape[0];
+  const std::vector<size_t> shape = shape_of(scope, counts_);
+  const size_t cells = cells_of(scope, counts_) / shape[0];
   std::deque<Factor> sums;
   std::vector<Broadcast> parts;
-  for (const Factor* factor : gathered(bucket, cells * shape[0], sizes_, sums))
-    parts.push_back(broadcast(*factor, scope, sizes_));
+  for (const Factor* factor : gathered(bucket, cells * shape[0], counts_, sums))
+    parts.push_back(broadcast(*factor, scope, counts_));
   // The joined table is made block by block, of the inner axes, so that a block stays in the nearest caches.
   size_t inner = shape.size(), block = 1;
   while (inner > 1 && (block == 1 || block * shape[inner - 1] <= kBlockCells)) block *= shape[--inner];
   std::vector<double> least(cells, kInfinity), joined(block);
   std::vector<int> chosen(block);
-  Decision decision({scope.begin() + 1, scope.end()}, sizes_[at(v)], cells);
+  const std::vector<int> others(scope.begin() + 1, scope.end());
+  std::vector<Rows> rows_of_others(rows.begin() + 1, rows.end());
+  Decision decision(others, rows_of_others, {shape.begin() + 1, shape.end()}, sizes_[at(v)]);
   std::vector<size_t> index(inner, 0);  // of the block, along the axes before `inner`
   for (size_t begin = 0; begin < cells; begin += block) {
     std::fill(chosen.begin(), chosen.end(), sizes_[at(v)]);
@@ -145,12 +194,13 @@ void Elimination::eliminate(int v) {
     for (size_t axis = inner; --axis > 0 && ++index[axis] == shape[axis];) index[axis] = 0;
   }
   decisions_.push_back(std::move(decision));
-  place({{scope.begin() + 1, scope.end()}, std::move(least)});
+  for (const int w : scope) counts_[at(w)] = sizes_[at(w)];
+  place({{others, std::move(least)}, std::move(rows_of_others)});
 }
 
 bool Elimination::decode(std::vector<int>& choice) const {
   for (int v = count_ - 1; v >= 0; --v) {
-    const auto best = decisions_[at(v)].best(choice, sizes_);
+    const auto best = decisions_[at(v)].best(choice);
     if (!best) return false;
     choice[at(v)] = *best;
   }

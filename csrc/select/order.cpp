@@ -73,8 +73,8 @@ int far_end(const Neighbours& neighbours, int start) {
   return start;
 }
 
-// The same tables, few of which wait at a time: what a variable's table is joined from comes right before it. `scopes`:
-// the neighbours of each when it was eliminated.
+}  // namespace
+
 std::vector<int> depth_first(const std::vector<int>& eliminated, const std::vector<std::vector<int>>& scopes,
                              int count) {
   std::vector<int> position(at(count), -1);
@@ -99,8 +99,6 @@ std::vector<int> depth_first(const std::vector<int>& eliminated, const std::vect
   std::reverse(order.begin(), order.end());
   return order;
 }
-
-}  // namespace
 
 std::vector<int> linear_order(const std::vector<int>& sizes, const std::vector<std::pair<int, int>>& pairs) {
   enum class Place : char { Outside, Boundary, Done };

@@ -62,6 +62,9 @@ struct WorkLimits {
   double most = 1 << 23;                // cells of all of them; beyond, only tables within `small` are made
   double small = 1 << 16;               // cells
   double enough = 1 << 16;              // cells of all tables up to which no other order is tried
+  double distinct = 1 << 20;            // cells of all tables up to which equal rows are not looked for
+  double distinct_largest = 1 << 22;    // cells of one joined table whose equal rows are one
+  double distinct_most = 1 << 25;       // cells of all of them
   double table = 1 << 16;               // cells of a table of a search's bounds, beyond which its bucket is split
   double quick_table = 1 << 13;         // the same in the search that comes first
   double quick_gap = 0.1;               // share of its choice by which that may lie above the bound

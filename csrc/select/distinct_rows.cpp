@@ -1,0 +1,175 @@
+#include "select/distinct_rows.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <queue>
+
+#include "select/problem.h"
+
+namespace neo::select {
+namespace {
+
+// Numbers keys in the order in which they come first; nothing where all differ.
+template <class Key>
+Rows numbered(size_t count, const std::function<Key(size_t)>& key) {
+  std::map<Key, int> numbers;
+  Rows rows;
+  for (size_t i = 0; i < count; ++i)
+    rows.push_back(numbers.emplace(key(i), static_cast<int>(numbers.size())).first->second);
+  return numbers.size() == count ? Rows() : rows;
+}
+
+// The first choice of each row.
+std::vector<size_t> firsts(const Rows& rows, size_t choices) {
+  std::vector<size_t> first;
+  for (size_t i = 0; i < choices; ++i) {
+    if (rows.empty() || rows[i] == static_cast<int>(first.size())) first.push_back(i);
+  }
+  return first;
+}
+
+// A table that an elimination would join, without its elements.
+struct Scope {
+  std::vector<int> variables;
+  std::vector<Rows> rows;
+};
+
+}  // namespace
+
+int row_count(const Rows& rows, int choices) {
+  return rows.empty() ? choices : *std::max_element(rows.begin(), rows.end()) + 1;
+}
+
+Rows refined(const Rows& a, const Rows& b) {
+  if (a.empty() || b.empty()) return {};
+  if (a == b) return a;
+  return numbered<std::pair<int, int>>(a.size(), [&](size_t i) { return std::pair(a[i], b[i]); });
+}
+
+FoldedFactor fold(Factor factor, const std::vector<int>& sizes) {
+  std::vector<Rows> rows(factor.scope.size());
+  if (factor.scope.size() != 2) return {std::move(factor), std::move(rows)};
+  const size_t height = at(sizes[at(factor.scope[0])]), width = at(sizes[at(factor.scope[1])]);
+  const std::vector<double>& values = factor.values;
+  rows[0] = numbered<std::vector<double>>(height, [&](size_t i) {
+    const auto from = values.begin() + static_cast<std::ptrdiff_t>(i * width);
+    return std::vector<double>(from, from + static_cast<std::ptrdiff_t>(width));
+  });
+  rows[1] = numbered<std::vector<double>>(width, [&](size_t j) {
+    std::vector<double> column;
+    for (size_t i = 0; i < height; ++i) column.push_back(values[i * width + j]);
+    return column;
+  });
+  if (rows[0].empty() && rows[1].empty()) return {std::move(factor), std::move(rows)};
+  std::vector<double> kept;
+  const std::vector<size_t> columns = firsts(rows[1], width);
+  for (const size_t i : firsts(rows[0], height))
+    for (const size_t j : columns) kept.push_back(values[i * width + j]);
+  return {{std::move(factor.scope), std::move(kept)}, std::move(rows)};
+}
+
+Factor unfolded(FoldedFactor folded, const std::vector<int>& scope, const std::vector<Rows>& rows,
+                const std::vector<int>& counts) {
+  Factor& factor = folded.factor;
+  const size_t rank = factor.scope.size();
+  // By axis, where each of the new rows lies.
+  std::vector<std::vector<size_t>> places(rank);
+  bool is_same = true;
+  size_t stride = 1, cells = 1;
+  for (size_t axis = rank; axis-- > 0;) {
+    const auto found = std::find(scope.begin(), scope.end(), factor.scope[axis]);
+    const Rows& to = rows[static_cast<size_t>(found - scope.begin())];
+    const Rows& from = folded.rows[axis];
+    const size_t count = at(counts[at(*found)]);
+    places[axis].resize(count);
+    const size_t choices = to.empty() ? count : to.size();
+    for (size_t i = 0; i < choices; ++i)
+      places[axis][to.empty() ? i : at(to[i])] = stride * (from.empty() ? i : at(from[i]));
+    is_same = is_same && from == to;
+    stride *= from.empty() ? choices : at(row_count(from, 0));
+    cells *= count;
+  }
+  if (is_same) return std::move(factor);
+  Factor made{std::move(factor.scope), {}};
+  made.values.reserve(cells);
+  std::vector<size_t> index(rank, 0);
+  while (made.values.size() < cells) {
+    size_t base = 0;
+    for (size_t axis = 0; axis + 1 < rank; ++axis) base += places[axis][index[axis]];
+    for (const size_t place : places[rank - 1]) made.values.push_back(factor.values[base + place]);
+    for (size_t axis = rank - 1; axis-- > 0 && ++index[axis] == places[axis].size();) index[axis] = 0;
+  }
+  return made;
+}
+
+Order distinct_order(const std::vector<int>& sizes, const std::vector<FoldedFactor>& factors, double largest,
+                     double most) {
+  std::vector<Scope> scopes;
+  std::vector<std::vector<size_t>> around(sizes.size());  // scopes by variable
+  const auto add = [&](Scope scope) {
+    for (const int v : scope.variables) around[at(v)].push_back(scopes.size());
+    scopes.push_back(std::move(scope));
+  };
+  for (const FoldedFactor& factor : factors) add({factor.factor.scope, factor.rows});
+
+  const auto joined = [&](int v) {
+    std::map<int, Rows> rows;
+    for (const size_t s : around[at(v)]) {
+      for (size_t i = 0; i < scopes[s].variables.size(); ++i) {
+        const auto [found, is_new] = rows.try_emplace(scopes[s].variables[i], scopes[s].rows[i]);
+        if (!is_new) found->second = refined(found->second, scopes[s].rows[i]);
+      }
+    }
+    rows.erase(v);
+    return rows;
+  };
+  const auto cells_with = [&](int v, const std::map<int, Rows>& rows) {
+    double cells = sizes[at(v)];
+    for (const auto& [w, own] : rows) cells *= row_count(own, sizes[at(w)]);
+    return cells;
+  };
+  using Key = std::pair<double, int>;
+  std::vector<double> cells;
+  std::priority_queue<Key, std::vector<Key>, std::greater<>> heap;
+  for (int v = 0; v < static_cast<int>(sizes.size()); ++v) {
+    cells.push_back(cells_with(v, joined(v)));
+    heap.emplace(cells.back(), v);
+  }
+  Order order;
+  std::vector<std::vector<int>> neighbours;
+  std::vector<char> is_gone(sizes.size(), 0);
+  while (!heap.empty()) {
+    const auto [size, v] = heap.top();
+    heap.pop();
+    if (is_gone[at(v)] || size != cells[at(v)]) continue;
+    if (size > largest || order.cells + size > most) break;
+    is_gone[at(v)] = 1;
+    order.eliminated.push_back(v);
+    order.cells += size;
+    Scope left;
+    for (auto& [w, rows] : joined(v)) {
+      left.variables.push_back(w);
+      left.rows.push_back(rows);
+    }
+    for (const size_t s : std::exchange(around[at(v)], {})) {
+      for (const int w : scopes[s].variables) {
+        if (w != v) around[at(w)].erase(std::find(around[at(w)].begin(), around[at(w)].end(), s));
+      }
+    }
+    neighbours.push_back(left.variables);
+    add(std::move(left));
+    for (const int w : neighbours.back()) {
+      cells[at(w)] = cells_with(w, joined(w));
+      heap.emplace(cells[at(w)], w);
+    }
+  }
+  order.eliminated = depth_first(order.eliminated, neighbours, static_cast<int>(sizes.size()));
+  for (int v = 0; v < static_cast<int>(sizes.size()); ++v) {
+    if (!is_gone[at(v)]) order.rest.push_back(v);
+  }
+  return order;
+}
+
+}  // namespace neo::select

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "select/elimination.h"
+#include "select/factor.h"
+
+namespace neo::select {
+
+// Looks for equal rows along both axes of a factor on two variables; any other stays as it is.
+FoldedFactor fold(Factor factor, const std::vector<int>& sizes);
+// Tells apart what either tells apart.
+Rows refined(const Rows& a, const Rows& b);
+// How many rows there are for so many choices.
+int row_count(const Rows& rows, int choices);
+// The factor with the rows of a larger scope, which tell apart all that the factor's do; `counts`: of these, by
+// variable.
+Factor unfolded(FoldedFactor factor, const std::vector<int>& scope, const std::vector<Rows>& rows,
+                const std::vector<int>& counts);
+
+// The order of greedy_order by the cells of tables whose equal rows are one; all variables may be eliminated. Variables
+// are left where a table has more cells than `largest`, or all of them more than `most`.
+Order distinct_order(const std::vector<int>& sizes, const std::vector<FoldedFactor>& factors, double largest,
+                     double most);
+
+}  // namespace neo::select
