@@ -15,6 +15,7 @@ namespace py = pybind11;
 
 void bind_errors(py::module_& m);
 void bind_graph(py::module_& m);
+void bind_messages(py::module_& m);
 void bind_operators(py::module_& m);
 void bind_select(py::module_& m);
 void bind_solve(py::module_& m);

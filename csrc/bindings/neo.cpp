@@ -4,6 +4,7 @@ PYBIND11_MODULE(_neo, m) {
   m.doc() = "The core of neo. Private: use the package neo.";
   neo::python::bind_errors(m);
   neo::python::bind_graph(m);
+  neo::python::bind_messages(m);
   neo::python::bind_operators(m);
   neo::python::bind_machine(m);
   neo::python::bind_module(m);

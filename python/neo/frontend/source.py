@@ -61,7 +61,7 @@ class Source:
         """
         from neo.frontend.onnx import load_model, read_loaded
 
-        loaded = self._loaded or load_model(self.model, limits=self.limits)
+        loaded = self._loaded or load_model(self.model, limits=self.limits, for_import=True)
         self._left -= 1
         self._loaded = loaded if self._left > 0 else None
         graph, declared = read_loaded(loaded, shapes=shapes, limits=self.limits)

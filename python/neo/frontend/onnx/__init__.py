@@ -78,7 +78,7 @@ def read_model(
 
     A declared shape is what the model promises; neo does not rely on it. Raises what `import_model` does.
     """
-    return read_loaded(load_model(model, limits=limits), shapes=shapes, limits=limits)
+    return read_loaded(load_model(model, limits=limits, for_import=True), shapes=shapes, limits=limits)
 
 
 def read_loaded(
@@ -109,6 +109,6 @@ def find_stale_shapes(model: str | PathLike[str] | bytes | onnx.ModelProto) -> l
 
 def check_model(model: str | PathLike[str] | bytes | onnx.ModelProto) -> list[Refusal]:
     """Every node neo cannot run, in the model's order; empty when it can run the model."""
-    importer = Importer(load_model(model), {})
+    importer = Importer(load_model(model, for_import=True), {})
     importer.run()
     return importer.refusals

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
-from onnx import numpy_helper
 
 from neo.errors import ModelError
-from neo.frontend.onnx.types import check_names, dtype_name, type_text
+from neo.frontend.onnx.messages import AttributeType, to_proto
+from neo.frontend.onnx.types import check_names, dtype_name, numpy_dtype, type_text
+
+if TYPE_CHECKING:
+    import onnx
 
 __all__ = ["MAX_ELEMENTS", "attribute_value", "dense_array", "tensor_array"]
 
 MAX_ELEMENTS = 1 << 46
 
-_PACKED: dict[int, int] = {
-    onnx.TensorProto.INT4: 2,
-    onnx.TensorProto.UINT4: 2,
-    onnx.TensorProto.FLOAT4E2M1: 2,
-    onnx.TensorProto.INT2: 4,
-    onnx.TensorProto.UINT2: 4,
+_EXTERNAL = 1  # TensorProto.EXTERNAL
+# How many elements of a dtype share a byte.
+_PACKED = {"int4": 2, "uint4": 2, "float4_e2m1fn": 2, "int2": 4, "uint2": 4}
+# The field of a TensorProto that has elements which are not raw bytes, by dtype; other dtypes are left to the onnx package.
+_STORED_IN = {
+    "float32": "float_data",
+    "float64": "double_data",
+    "int64": "int64_data",
+    **dict.fromkeys(("uint32", "uint64"), "uint64_data"),
+    **dict.fromkeys(("bool", "int8", "uint8", "int16", "uint16", "int32", "float16"), "int32_data"),
 }
 
 
@@ -35,20 +42,41 @@ def tensor_array(tensor: onnx.TensorProto, folders: Sequence[Path], place: str) 
         Sizes and data disagree, or external data lies outside the model's folder or is missing.
     """
     count = _element_count(tensor.dims, place)
-    dtype_name(tensor.data_type, place)
+    dtype = dtype_name(tensor.data_type, place)
     if tensor.HasField("segment"):
         msg = f"[import] a tensor must be whole. Got a segment - at {place}"
         raise ModelError(msg)
-    if tensor.data_location == onnx.TensorProto.EXTERNAL:
-        return _external_array(tensor, count, folders, place)
+    if tensor.data_location == _EXTERNAL:
+        return _external_array(tensor, dtype, count, folders, place)
+    plain = _plain_array(tensor, dtype, count)
+    if plain is not None:
+        return plain
+    from onnx import numpy_helper
+
     try:
-        return numpy_helper.to_array(tensor)
+        return numpy_helper.to_array(to_proto(tensor))
     except Exception as error:
         msg = (
             "[import] a tensor's data must match its type and sizes. "
             f"Got sizes {list(tensor.dims)}: {error} - at {place}"
         )
         raise ModelError(msg) from error
+
+
+def _plain_array(tensor: onnx.TensorProto, name: str, count: int) -> np.ndarray[Any, Any] | None:
+    """The elements where they are plain numbers and as many as the sizes say; None where the onnx package has to look."""
+    field = _STORED_IN.get(name)
+    if field is None or sys.byteorder != "little":
+        return None
+    dtype = np.dtype(name)
+    if tensor.HasField("raw_data"):
+        raw = tensor.raw_data
+        return np.frombuffer(raw, dtype).reshape(tensor.dims) if len(raw) == count * dtype.itemsize else None
+    stored = np.asarray(getattr(tensor, field), field.removesuffix("_data"))
+    if len(stored) != count or (name == "bool" and not np.isin(stored, (0, 1)).all()):
+        return None
+    elements = stored.astype(np.uint16).view(dtype) if name == "float16" else stored.astype(dtype, copy=False)
+    return elements.reshape(tensor.dims)
 
 
 def _element_count(dims: Any, place: str) -> int:
@@ -64,7 +92,9 @@ def _element_count(dims: Any, place: str) -> int:
     return 0 if 0 in dims else count
 
 
-def _external_array(tensor: onnx.TensorProto, count: int, folders: Sequence[Path], place: str) -> np.ndarray[Any, Any]:
+def _external_array(
+    tensor: onnx.TensorProto, name: str, count: int, folders: Sequence[Path], place: str
+) -> np.ndarray[Any, Any]:
     for entry in tensor.external_data:
         check_names(entry.key, entry.value)
     facts = {entry.key: entry.value for entry in tensor.external_data}
@@ -75,7 +105,7 @@ def _external_array(tensor: onnx.TensorProto, count: int, folders: Sequence[Path
             "Hint: pass the model's path."
         )
         raise ModelError(msg)
-    if tensor.data_type == onnx.TensorProto.STRING:
+    if name == "string":
         msg = f"[import] strings must be in the model itself. Got external data - at {place}"
         raise ModelError(msg)
     try:
@@ -89,8 +119,8 @@ def _external_array(tensor: onnx.TensorProto, count: int, folders: Sequence[Path
     if not exists:
         msg = f"[import] external data must exist. Got no file {location!r} - at {place}"
         raise ModelError(msg)
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
-    packed = _PACKED.get(tensor.data_type, 1)
+    dtype = numpy_dtype(name)
+    packed = _PACKED.get(name, 1)
     wanted = -(-count // packed) * dtype.itemsize
     try:
         offset = int(facts.get("offset", 0) or 0)
@@ -109,10 +139,12 @@ def _external_array(tensor: onnx.TensorProto, count: int, folders: Sequence[Path
         return np.empty(tuple(tensor.dims), dtype)
     if packed == 1:
         return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=tuple(tensor.dims))
+    import onnx
+
     with path.open("rb") as file:
         file.seek(offset)
         inline = onnx.TensorProto(data_type=tensor.data_type, dims=tensor.dims, raw_data=file.read(length))
-    return numpy_helper.to_array(inline)
+    return onnx.numpy_helper.to_array(inline)
 
 
 def _find_data(location: str, folders: Sequence[Path]) -> Path | None:
@@ -157,25 +189,25 @@ def dense_array(sparse: onnx.SparseTensorProto, folders: Sequence[Path], place: 
 
 def attribute_value(attribute: onnx.AttributeProto, folders: Sequence[Path], place: str) -> Any:
     """The value of an attribute that is not a graph."""
-    kind = attribute.type
+    kind: int = attribute.type
     where = f"attribute {attribute.name!r} of {place}"
-    if kind == onnx.AttributeProto.TENSOR:
+    if kind == AttributeType.TENSOR:
         return tensor_array(attribute.t, folders, where)
-    if kind == onnx.AttributeProto.SPARSE_TENSOR:
+    if kind == AttributeType.SPARSE_TENSOR:
         return dense_array(attribute.sparse_tensor, folders, where)
-    if kind == onnx.AttributeProto.STRING:
+    if kind == AttributeType.STRING:
         return _text(attribute.s)
-    if kind == onnx.AttributeProto.STRINGS:
+    if kind == AttributeType.STRINGS:
         return [_text(s) for s in attribute.strings]
-    if kind == onnx.AttributeProto.FLOATS:
+    if kind == AttributeType.FLOATS:
         return [float(x) for x in attribute.floats]
-    if kind == onnx.AttributeProto.INTS:
+    if kind == AttributeType.INTS:
         return [int(x) for x in attribute.ints]
-    if kind == onnx.AttributeProto.FLOAT:
+    if kind == AttributeType.FLOAT:
         return float(attribute.f)
-    if kind == onnx.AttributeProto.INT:
+    if kind == AttributeType.INT:
         return int(attribute.i)
-    if kind == onnx.AttributeProto.TYPE_PROTO:
+    if kind == AttributeType.TYPE_PROTO:
         return type_text(attribute.tp, where)
     msg = (
         "[import] an attribute must be a number, a string, a tensor, a type or a graph. "

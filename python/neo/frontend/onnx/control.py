@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import onnx
-
 from neo.errors import ModelError, UnsupportedError
+from neo.frontend.onnx.messages import AttributeType
 from neo.frontend.onnx.scope import Scope
 from neo.frontend.onnx.sequence_map import sequence_map
 from neo.frontend.onnx.types import check_names
 
 if TYPE_CHECKING:
+    import onnx
+
     from neo import _native
     from neo.frontend.onnx.importer import Context, Importer
 
@@ -152,7 +153,7 @@ def _inside(context: Context, place: str, name: str) -> Context:
 
 
 def _body(attributes: Mapping[str, onnx.AttributeProto], name: str, place: str) -> onnx.GraphProto:
-    if name not in attributes or attributes[name].type != onnx.AttributeProto.GRAPH:
+    if name not in attributes or int(attributes[name].type) != AttributeType.GRAPH:
         msg = f"[import] control flow must have its body. Got no {name} - at {place}"
         raise ModelError(msg)
     body = attributes[name].g

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import onnx
-
 from neo.errors import ModelError
 from neo.frontend.onnx.call import Call, Results
 from neo.frontend.onnx.registry import register
+from neo.frontend.onnx.types import element_number
 
 __all__: list[str] = []
 
@@ -30,10 +29,11 @@ def _binary(call: Call) -> Results:
 @register("Cast", until=6)
 def _cast(call: Call) -> Results:
     name = str(call.attrs["to"]).upper()
-    if name not in dict(onnx.TensorProto.DataType.items()):
+    number = element_number(name)
+    if number is None:
         msg = f"[Cast] attribute 'to' must name a type. Got {name!r}"
         raise ModelError(msg)
-    return call.finish("Cast", [call.need(0)], {"to": onnx.TensorProto.DataType.Value(name)})
+    return call.finish("Cast", [call.need(0)], {"to": number})
 
 
 @register("Gemm", until=7)

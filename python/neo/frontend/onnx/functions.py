@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import onnx
-
+from neo.frontend.onnx.messages import to_proto, with_inputs
 from neo.frontend.onnx.signature import find_schema
 from neo.frontend.onnx.types import type_proto
 
 if TYPE_CHECKING:
+    import onnx
+
     from neo import _native
 
 __all__ = ["schema_function", "without_inputs"]
@@ -34,8 +35,10 @@ def schema_function(
         return None
     if node.op_type not in _BODIES_CHECKED and any(a.HasField("g") or a.graphs for a in node.attribute):
         return None
+    import onnx
+
     types = [(type_proto(v) if v is not None else onnx.TypeProto()).SerializeToString() for v in inputs]
-    raw = schema.get_context_dependent_function(node.SerializeToString(), types)
+    raw = schema.get_context_dependent_function(to_proto(node).SerializeToString(), types)
     if not raw:
         return None
     body = onnx.FunctionProto()
@@ -45,15 +48,7 @@ def schema_function(
 
 def without_inputs(nodes: Sequence[onnx.NodeProto], absent: set[str]) -> list[onnx.NodeProto]:
     """The nodes of a function that is called without some of its inputs."""
-    result = []
-    for node in nodes:
-        if absent & set(node.input):
-            copy = onnx.NodeProto()
-            copy.CopyFrom(node)
-            for i, name in enumerate(copy.input):
-                if name in absent:
-                    copy.input[i] = ""
-            result.append(copy)
-        else:
-            result.append(node)
-    return result
+    return [
+        with_inputs(node, ["" if name in absent else name for name in node.input]) if absent & set(node.input) else node
+        for node in nodes
+    ]

@@ -15,6 +15,7 @@ from onnx import TensorProto, helper
 
 from neo.errors import ModelError, UnsupportedError
 from neo.frontend.onnx.generation_scores import BeamScorer, GreedyScorer, Scorer
+from neo.frontend.onnx.messages import to_proto
 from neo.frontend.onnx.nodes import Nodes
 from neo.frontend.onnx.order import names_read
 
@@ -23,9 +24,8 @@ if TYPE_CHECKING:
     from neo.frontend.onnx.importer import Context, Importer
     from neo.frontend.onnx.scope import Scope
 
-__all__ = ["OPERATORS", "convert"]
+__all__ = ["convert"]
 
-OPERATORS = frozenset({"GreedySearch", "Sampling", "BeamSearch"})
 
 _FUNCTIONS = "neo.generation"
 _OPSET = 21  # of the nodes written here
@@ -52,7 +52,7 @@ def convert(
         raise ModelError(msg)
     nodes = Nodes(f"{node.output[0]}.search")
     wanted = ("init_decoder", "decoder") if kind == 0 else ("encoder", "decoder")
-    graphs = [attributes[name].g if name in attributes else attributes["decoder"].g for name in wanted]
+    graphs = [to_proto(attributes[name].g if name in attributes else attributes["decoder"].g) for name in wanted]
     parts = [_Part(importer, g, f"{place}.{name}", context) for g, name in zip(graphs, wanted, strict=True)]
     search = _Search if kind == 0 else _EncoderSearch
     names = search(node, attrs, parts, nodes).write()

@@ -6,26 +6,29 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
 
 from neo import _native
 from neo.errors import DTypeError, Error, ModelError, UnsupportedError
-from neo.frontend.onnx import control, generation
+from neo.frontend.onnx import control
 from neo.frontend.onnx.attributes import attribute_value, dense_array, tensor_array
 from neo.frontend.onnx.call import Call, Results
 from neo.frontend.onnx.functions import schema_function, without_inputs
-from neo.frontend.onnx.load import Loaded
+from neo.frontend.onnx.load import GENERATION, Loaded
+from neo.frontend.onnx.messages import AttributeType
 from neo.frontend.onnx.microsoft_nchwc import block_size
 from neo.frontend.onnx.order import body_graphs, constant_names, names_read, node_order
 from neo.frontend.onnx.registry import Converter, find_converter
 from neo.frontend.onnx.scope import Scope
-from neo.frontend.onnx.signature import check_signature, find_schema
+from neo.frontend.onnx.signature import Form, check_signature, described_opset, find_form
 from neo.frontend.onnx.types import check_names, dims_of, dtype_name, type_text
 from neo.frontend.onnx.versions import KNOWN_DOMAINS, WITHOUT_SCHEMA, find_version, newest_opset
 from neo.limits import Limits, whole
+
+if TYPE_CHECKING:
+    import onnx
 
 __all__ = ["Context", "Importer", "Refusal"]
 
@@ -34,6 +37,7 @@ _OWN_DOMAINS = frozenset({"com.microsoft", "neo"})  # whose operators have one v
 _MOST_VERSION = 2**31 - 1  # of an opset of a domain that nobody knows
 # Attributes that 1 sets and every other number clears.
 _FLAGS = frozenset({"is_causal", "keepdims", "noop_with_empty_axes", "sorted"})
+_GRAPH_TYPES: frozenset[int] = frozenset({AttributeType.GRAPH, AttributeType.GRAPHS})
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _RESERVED = frozenset({"floordiv", "ceildiv", "mod", "min", "max", "broadcast"})
 
@@ -324,15 +328,15 @@ class Importer:
         try:
             known = (
                 (domain == "" and node.op_type in control.OPERATORS)
-                or (domain == "com.microsoft" and node.op_type in generation.OPERATORS)
+                or (domain == "com.microsoft" and node.op_type in GENERATION)
                 or self._converter(node.op_type, domain, opset) is not None
                 or self._name(node.op_type, domain) in self._ops
             )
         except UnsupportedError as error:
             self._refuse(node, context, place, "", str(error))
             return
-        schema = find_schema(domain, node.op_type, opset)
-        if not known and not (schema and (schema.has_function or schema.has_context_dependent_function)):
+        form = find_form(domain, node.op_type, opset)
+        if not known and not (form and form.has_function):
             self._refuse(node, context, place, "", "neo has no such operator")
 
     def _opset(self, domain: str, context: Context, place: str) -> int:
@@ -360,15 +364,15 @@ class Importer:
         converter = find_converter(domain, op, opset)
         if converter is not None or domain not in KNOWN_DOMAINS or (domain == "" and op in control.OPERATORS):
             return converter
-        schema = find_schema(domain, op, opset)
-        if schema is None:
+        form = find_form(domain, op, opset)
+        if form is None:
             if op in WITHOUT_SCHEMA:
                 return None
             msg = f"opset {opset} has no such operator"
             raise UnsupportedError(msg)
         version = find_version(domain, op)
-        if version is not None and not version.since <= schema.since_version <= version.newest:
-            msg = f"version {schema.since_version} of the operator is not supported"
+        if version is not None and not version.since <= form.since <= version.newest:
+            msg = f"version {form.since} of the operator is not supported"
             raise UnsupportedError(msg)
         return None
 
@@ -407,24 +411,26 @@ class Importer:
             return self._inline(scope, function, inputs, attributes, opsets, place)
         opset = self._opset(domain, context, place)
         converter = self._converter(op, domain, opset)
-        schema = find_schema(domain, op, opset)
-        if schema is not None:
-            check_signature(schema, node, attributes, place)
+        form = find_form(domain, op, opset)
+        if form is not None:
+            check_signature(form, node, attributes, place)
         if domain == "" and op in control.OPERATORS:
             return control.convert(self, scope, node, inputs, attributes, context, place)
-        if domain == "com.microsoft" and op in generation.OPERATORS:
+        if domain == "com.microsoft" and op in GENERATION:
+            from neo.frontend.onnx import generation
+
             return generation.convert(self, scope, node, attributes, context, place)
-        graphs = {n for n, a in attributes.items() if a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)}
+        graphs = {n for n, a in attributes.items() if a.type in _GRAPH_TYPES}
         name = self._name(op, domain)
         if converter is not None or (name in self._ops and not graphs):
             values = {n: self.value_of(a, place) for n, a in attributes.items() if n not in graphs}
-            if schema is not None:
+            if form is not None:
                 values |= {n: int(values[n] == 1) for n in _FLAGS & values.keys()}
-            call = Call(scope, domain, op, opset, node.name, inputs, _output_names(node, schema), values, self)
+            call = Call(scope, domain, op, opset, node.name, inputs, _output_names(node, form), values, self)
             if converter is None:
                 return call.finish(name, inputs, values)
-            return converter(call) if schema is not None else _convert_unchecked(converter, call)
-        body = schema_function(node, domain, opset, inputs)
+            return converter(call) if form is not None else _convert_unchecked(converter, call)
+        body = schema_function(node, domain, opset, inputs) if form is not None and form.has_function else None
         if body is not None:
             return self._inline(
                 scope, body, inputs, attributes, {**context.opsets, **_opsets_of(body.opset_import)}, place
@@ -473,7 +479,7 @@ class Importer:
 
 
 def _convert_unchecked(converter: Converter, call: Call) -> Results:
-    """The results of a converter whose operator has no schema, so that nobody has looked at its attributes and inputs."""
+    """The results of a converter whose operator ONNX does not describe: nobody has looked at its attributes and inputs."""
     try:
         return converter(call)
     except Error:
@@ -483,9 +489,9 @@ def _convert_unchecked(converter: Converter, call: Call) -> Results:
         raise ModelError(msg) from error
 
 
-def _output_names(node: onnx.NodeProto, schema: Any) -> list[str]:
+def _output_names(node: onnx.NodeProto, form: Form | None) -> list[str]:
     """Return a name for every result of a node; a result that the operator always has gets one though nobody reads it."""
-    required = 1 if schema is None else schema.min_output
+    required = 1 if form is None else form.outputs[0]
     return [name or ("unread" if i < required else "") for i, name in enumerate(node.output)]
 
 
@@ -497,6 +503,8 @@ def _opsets_of(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
     """Version by domain, of a model or a function."""
     opsets = {_domain(o.domain): o.version for o in imports}
     for domain, version in opsets.items():
+        if 1 <= version <= described_opset(domain):
+            continue
         newest = newest_opset(domain)
         if not 1 <= version <= (newest or _MOST_VERSION):
             msg = (

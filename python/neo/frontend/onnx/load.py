@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Mapping
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeGuard
 
 import numpy as np
-import onnx
-from google.protobuf.message import DecodeError
 
 from neo.errors import DTypeError, Error, ModelError, ResourceError
+from neo.frontend.onnx.messages import read_proto
 from neo.frontend.onnx.wire import split_file
 from neo.limits import Limits
 
-__all__ = ["Loaded", "load_model"]
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["GENERATION", "Loaded", "load_model"]
+
+# Operators of com.microsoft that are written out with nodes of the onnx package, around graphs that hold a whole decoder.
+GENERATION = frozenset({"GreedySearch", "Sampling", "BeamSearch"})
 
 # Files of other frameworks; docs/formats.md says how to convert each.
 _OTHER_FORMATS = frozenset(
@@ -29,7 +35,7 @@ _OTHER_FORMATS = frozenset(
 class Loaded(NamedTuple):
     """A model, the folders its external data may lie in (none when it is not a file), and large tensors.
 
-    The first folder is that of the model's path. Large tensors stand for the data of the main graph's initializers, by
+    `proto` is the onnx package's, or what `read_proto` makes. The first folder is that of the model's path. Large tensors stand for the data of the main graph's initializers, by
     their place among them.
     """
 
@@ -39,11 +45,15 @@ class Loaded(NamedTuple):
 
 
 def load_model(
-    model: str | PathLike[str] | bytes | onnx.ModelProto, *, whole: bool = False, limits: Limits | None = None
+    model: str | PathLike[str] | bytes | onnx.ModelProto,
+    *,
+    whole: bool = False,
+    limits: Limits | None = None,
+    for_import: bool = False,
 ) -> Loaded:
     """Read a model, without running or checking its nodes; a whole one keeps large tensors in the message.
 
-    Without limits a path that is a link may have its external data beside the file that it leads to.
+    For the importer it is read without the onnx package where that can be, and has only what the importer asks for. Without limits a path that is a link may have its external data beside the file that it leads to.
 
     Raises
     ------
@@ -53,11 +63,11 @@ def load_model(
         It is not an ONNX model, a truncated one, or a larger one than the limits allow.
     """
     most = (limits or Limits()).bytes
-    if isinstance(model, onnx.ModelProto):
+    if _is_proto(model):
         return Loaded(_checked(model, "the model given"), (), {})
     if isinstance(model, (bytes, bytearray, memoryview)):
         _check_size(memoryview(model).nbytes, most, "the bytes given")
-        return Loaded(_parse(bytes(model), "the bytes given"), (), {})
+        return Loaded(_parse(bytes(model), "the bytes given", for_import), (), {})
     if isinstance(model, (str, PathLike)):
         path = Path(fspath(model))
         if path.suffix.lower() == ".neo":
@@ -81,10 +91,18 @@ def load_model(
             msg = f"[import] the model file must be readable. Got {path} ({reason})"
             raise ResourceError(msg) from error
         return Loaded(
-            _parse(raw, str(path)), _data_folders(path, follow=limits is None), split.tensors if split else {}
+            _parse(raw, str(path), for_import),
+            _data_folders(path, follow=limits is None),
+            split.tensors if split else {},
         )
     msg = f"[import] model must be a path, bytes or an onnx.ModelProto. Got {type(model).__name__}"
     raise DTypeError(msg)
+
+
+def _is_proto(model: object) -> TypeGuard[onnx.ModelProto]:
+    """Whether it is the onnx package's, which is imported by then."""
+    package = sys.modules.get("onnx")
+    return package is not None and isinstance(model, package.ModelProto)
 
 
 def _data_folders(path: Path, *, follow: bool) -> tuple[Path, ...]:
@@ -106,7 +124,14 @@ def _read(file: BinaryIO) -> bytes:
     return file.read()
 
 
-def _parse(raw: bytes, place: str) -> onnx.ModelProto:
+def _parse(raw: bytes, place: str, for_import: bool) -> onnx.ModelProto:
+    read = read_proto(raw) if for_import else None
+    if read is not None and not any(node.op_type in GENERATION for node in read.graph.node):
+        return _checked(read, place)
+    del read
+    import onnx
+    from google.protobuf.message import DecodeError
+
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(raw)

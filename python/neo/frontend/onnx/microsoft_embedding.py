@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import onnx
-
 from neo.errors import ModelError
 from neo.frontend.onnx.attention_parts import dims_of, positions_of, slice_axis, split_heads, split_last
 from neo.frontend.onnx.call import Call, Results
+from neo.frontend.onnx.messages import DataType
 from neo.frontend.onnx.registry import register
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def _embed(call: Call, tables: list[Any], norm: list[Any], mask: Any, position_i
     if call.wants(1):
         if mask is not None:
             count = call.add("ReduceSum", [mask, call.array([1])], {"keepdims": 0})
-            results[1] = call.add("Cast", [count], {"to": onnx.TensorProto.INT32})
+            results[1] = call.add("Cast", [count], {"to": DataType.INT32})
         else:
             results[1] = call.add("Expand", [call.array([0], "int32"), dims_of(call, ids, 0)])
     return results[: len(call.outputs)]

@@ -12,17 +12,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
 
 from neo import _native
 from neo.errors import ModelError
 from neo.frontend.onnx.attention_parts import slice_axis
 from neo.frontend.onnx.call import Call, Results
+from neo.frontend.onnx.messages import DataType
 from neo.frontend.onnx.microsoft_fused import activated
 from neo.frontend.onnx.registry import register
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    import onnx
 
 __all__ = ["block_size"]
 
@@ -39,7 +41,7 @@ def _evidence(graph: onnx.GraphProto) -> Iterator[int]:
     shapes = {
         tensor.name: np.frombuffer(tensor.raw_data, "<i8").tolist()
         for tensor in graph.initializer
-        if tensor.data_type == onnx.TensorProto.INT64 and list(tensor.dims) == [5] and len(tensor.raw_data) == 40
+        if tensor.data_type == DataType.INT64 and list(tensor.dims) == [5] and len(tensor.raw_data) == 40
     }
     makers = {name: node for node in graph.node for name in node.output}
     for node in graph.node:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-
-import onnx
+from typing import TYPE_CHECKING
 
 from neo.errors import ModelError
+from neo.frontend.onnx.messages import AttributeType
+
+if TYPE_CHECKING:
+    import onnx
 
 __all__ = ["body_graphs", "constant_names", "names_read", "node_order"]
 
@@ -15,9 +18,9 @@ def body_graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     """The graphs among a node's attributes."""
     graphs = []
     for attribute in node.attribute:
-        if attribute.type == onnx.AttributeProto.GRAPH:
+        if attribute.type == AttributeType.GRAPH:
             graphs.append(attribute.g)
-        elif attribute.type == onnx.AttributeProto.GRAPHS:
+        elif attribute.type == AttributeType.GRAPHS:
             graphs.extend(attribute.graphs)
     return graphs
 

@@ -2,18 +2,83 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any
-
-import onnx
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neo.errors import DTypeError, ModelError
+from neo.frontend.onnx.messages import AttributeType
 
-__all__ = ["check_signature", "find_schema"]
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["Attribute", "Form", "check_signature", "described_opset", "find_form", "find_schema", "form_of"]
 
 # Attributes that older opsets allowed and nobody ever gave a meaning to.
 _WITHOUT_MEANING = frozenset({"consumed_inputs"})
+# Written by python -m tools.onnx_forms: the newest opset of each domain, and each operator's versions.
+_TABLE = Path(__file__).with_name("forms.json")
+
+
+class Attribute(NamedTuple):
+    """The type of an attribute, and whether it must be given."""
+
+    type: int
+    is_required: bool
+
+
+class Form(NamedTuple):
+    """How a version of an operator is written: least and most inputs and outputs, attributes by name.
+
+    `has_function` says that ONNX defines it by other operators, for some types at least.
+    """
+
+    since: int
+    inputs: tuple[int, int]
+    outputs: tuple[int, int]
+    has_function: bool
+    attributes: Mapping[str, Attribute]
+
+
+@cache
+def _table() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(_TABLE.read_bytes())
+    return found
+
+
+def described_opset(domain: str) -> int:
+    """The newest opset of a domain that neo describes without the onnx package; 0 where it describes none."""
+    return int(_table()["opsets"].get(domain, 0))
+
+
+@lru_cache(maxsize=4096)
+def find_form(domain: str, op: str, opset: int) -> Form | None:
+    """How an operator is written in an opset; None where the opset has no such operator."""
+    newest = described_opset(domain)
+    # The onnx package may be newer, and others add operators of their own to it.
+    if opset > newest and (newest or "onnx" in sys.modules):
+        schema = find_schema(domain, op, opset)
+        return None if schema is None else form_of(schema)
+    versions = [row for row in _table()["operators"].get(f"{domain}:{op}", ()) if row[0] <= opset]
+    if not versions:
+        return None
+    since, inputs, outputs, has_function, attributes = versions[-1]
+    named = {name: Attribute(int(kind), bool(required)) for name, kind, required in attributes}
+    return Form(since, tuple(inputs), tuple(outputs), bool(has_function), named)
+
+
+def form_of(schema: Any) -> Form:
+    """The form that an onnx.defs.OpSchema describes."""
+    return Form(
+        schema.since_version,
+        (schema.min_input, schema.max_input),
+        (schema.min_output, schema.max_output),
+        schema.has_function or schema.has_context_dependent_function,
+        {name: Attribute(a.type.value, a.required) for name, a in sorted(schema.attributes.items())},
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -22,6 +87,8 @@ def find_schema(domain: str, op: str, opset: int) -> Any:
 
     Untyped, because onnx's stub of OpSchema lacks members that it has.
     """
+    import onnx
+
     try:
         return onnx.defs.get_schema(op, opset, domain)
     except onnx.defs.SchemaError:
@@ -29,9 +96,9 @@ def find_schema(domain: str, op: str, opset: int) -> Any:
 
 
 def check_signature(
-    schema: Any, node: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto], place: str
+    form: Form, node: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto], place: str
 ) -> None:
-    """Compare a node with its schema.
+    """Compare a node with its form.
 
     Raises
     ------
@@ -42,8 +109,8 @@ def check_signature(
     """
     op = node.op_type
     for what, names, least, most in (
-        ("inputs", node.input, schema.min_input, schema.max_input),
-        ("outputs", node.output, schema.min_output, schema.max_output),
+        ("inputs", node.input, *form.inputs),
+        ("outputs", node.output, *form.outputs),
     ):
         count = len(names)
         while count > most and not names[count - 1]:
@@ -56,23 +123,24 @@ def check_signature(
             )
             raise ModelError(msg)
     for name, attribute in attributes.items():
-        known = schema.attributes.get(name)
+        known = form.attributes.get(name)
         if known is None:
             if name in _WITHOUT_MEANING:
                 continue
-            expected = ", ".join(sorted(schema.attributes)) or "none"
+            expected = ", ".join(sorted(form.attributes)) or "none"
             msg = (
-                f"[{op}] attributes must be those of version {schema.since_version}. "
+                f"[{op}] attributes must be those of version {form.since}. "
                 f"Got {name!r}, expected {expected} - at {place}"
             )
             raise ModelError(msg)
         # A sparse tensor is read as the dense one.
-        is_sparse = attribute.type == onnx.AttributeProto.SPARSE_TENSOR and known.type == known.type.TENSOR
-        if attribute.type != known.type.value and not is_sparse:
-            got = onnx.AttributeProto.AttributeType.Name(attribute.type)
-            msg = f"[{op}] attribute {name!r} must have its type. Got {got}, expected {known.type.name} - at {place}"
+        kind: int = attribute.type
+        is_sparse = kind == AttributeType.SPARSE_TENSOR and known.type == AttributeType.TENSOR
+        if kind != known.type and not is_sparse:
+            got, expected = AttributeType(kind).name, AttributeType(known.type).name
+            msg = f"[{op}] attribute {name!r} must have its type. Got {got}, expected {expected} - at {place}"
             raise DTypeError(msg)
-    for name, known in schema.attributes.items():
-        if known.required and name not in attributes:
+    for name, known in form.attributes.items():
+        if known.is_required and name not in attributes:
             msg = f"[{op}] attribute {name!r} is required. Got none - at {place}"
             raise ModelError(msg)

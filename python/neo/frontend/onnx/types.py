@@ -6,19 +6,21 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import ml_dtypes
 import numpy as np
-import onnx
 
 from neo.errors import ModelError
+from neo.frontend.onnx.messages import DataType
 
 if TYPE_CHECKING:
+    import onnx
+
     from neo import _native
 
 __all__ = [
     "check_names",
     "dims_of",
     "dtype_name",
+    "element_number",
     "element_type",
     "numpy_dtype",
     "type_of_text",
@@ -28,6 +30,11 @@ __all__ = [
 
 MAX_SIZE = 1 << 46
 _MAX_NESTING = 8
+# Names of NumPy's by element type; ml_dtypes has the others.
+_NUMPY_NAMES: dict[int, str] = {
+    number: {"FLOAT": "float32", "DOUBLE": "float64"}.get(number.name, number.name.lower()) for number in DataType
+}
+_NUMBERS = {name: int(number) for number, name in _NUMPY_NAMES.items()}
 # Names that exporters write for a size that they do not know.
 _NAMELESS = frozenset({"", "?", "*", "-1", "none", "null", "nan", "unk", "unknown", "any", "undefined"})
 
@@ -69,8 +76,11 @@ def dtype_name(elem_type: int, place: str) -> str:
 
 @lru_cache(maxsize=256)
 def _dtype_name(elem_type: int) -> str | None:
-    if elem_type == onnx.TensorProto.STRING:
-        return "string"
+    name = _NUMPY_NAMES.get(elem_type)
+    if name is not None:
+        return name
+    import onnx
+
     try:
         return str(onnx.helper.tensor_dtype_to_np_dtype(elem_type).name)
     except KeyError:
@@ -79,6 +89,10 @@ def _dtype_name(elem_type: int) -> str | None:
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
     """The dtype of a name, those NumPy itself does not have included."""
+    if name in _NUMBERS:
+        return np.dtype(name)
+    import ml_dtypes
+
     return np.dtype(getattr(ml_dtypes, name)) if hasattr(ml_dtypes, name) else np.dtype(name)
 
 
@@ -141,6 +155,8 @@ def type_proto(value: _native.Value) -> onnx.TypeProto:
 
 def type_of_text(text: str, dims: Sequence[int | str | None] | None = None) -> onnx.TypeProto:
     """The ONNX type of neo's notation; `dims` are a tensor's sizes."""
+    import onnx
+
     wrapper, _, rest = text.partition("(")
     proto = onnx.TypeProto()
     if wrapper in ("seq", "optional"):
@@ -157,6 +173,17 @@ def type_of_text(text: str, dims: Sequence[int | str | None] | None = None) -> o
 
 def element_type(name: str) -> int:
     """The ONNX element type of a dtype's name."""
-    if name == "string":
-        return int(onnx.TensorProto.STRING)
+    if name in _NUMBERS:
+        return _NUMBERS[name]
+    import onnx
+
     return int(onnx.helper.np_dtype_to_tensor_dtype(numpy_dtype(name)))
+
+
+def element_number(name: str) -> int | None:
+    """The ONNX element type that ONNX calls so; None where there is none."""
+    if name in DataType.__members__:
+        return int(DataType[name])
+    import onnx
+
+    return dict(onnx.TensorProto.DataType.items()).get(name)

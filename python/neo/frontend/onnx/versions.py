@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import onnx
-
 __all__ = ["KNOWN_DOMAINS", "NEVER", "VERSIONS", "WITHOUT_SCHEMA", "Version", "find_version", "newest_opset"]
 
 NEVER = 1 << 30
@@ -29,11 +27,13 @@ KNOWN_DOMAINS = frozenset({"", "ai.onnx.ml"})
 
 def newest_opset(domain: str) -> int | None:
     """The newest opset of a domain that the onnx package describes; None for any other domain."""
+    if domain not in KNOWN_DOMAINS:
+        return None
+    import onnx
+
     if domain == "":
         return onnx.defs.onnx_opset_version()
-    if domain in KNOWN_DOMAINS:
-        return max(s.since_version for s in onnx.defs.get_all_schemas() if s.domain == domain)
-    return None
+    return max(s.since_version for s in onnx.defs.get_all_schemas() if s.domain == domain)
 
 
 # Operators of ONNX's own domain that ONNX Runtime's optimizer writes, or that were on trial before they had a version.
