@@ -8,8 +8,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import neo.tune  # noqa: F401  (its name is taken back below)
 from neo.compile import compile  # noqa: A004  (the name users expect)
-from neo.devices import load_devices
 from neo.errors import (
     CancelledError,
     DTypeError,
@@ -22,17 +22,18 @@ from neo.errors import (
     TimeLimitError,
     UnsupportedError,
 )
-from neo.limits import Limits
-from neo.module import Module, Tensor
-from neo.operators import register_op
 from neo.quantize import quantize
-from neo.saved import load
 from neo.version import __version__
 
 if TYPE_CHECKING:
     from neo import testing
     from neo.accuracy import check_accuracy
+    from neo.devices import load_devices
+    from neo.limits import Limits
+    from neo.module import Module, Tensor
     from neo.onnx_export import optimize
+    from neo.operators import register_op
+    from neo.saved import load
     from neo.tradeoffs import pareto
     from neo.tune.sweep import tune
 
@@ -63,27 +64,36 @@ __all__ = [
     "tune",
 ]
 
-
-# Not the package of that name, which is imported by now and so takes the name no more.
+# Imported when they are first used: each name's module, or the module itself.
+_LATER = {
+    "Limits": "neo.limits",
+    "Module": "neo.module",
+    "Tensor": "neo.module",
+    "accuracy": "",
+    "check_accuracy": "neo.accuracy",
+    "load": "neo.saved",
+    "load_devices": "neo.devices",
+    "optimize": "neo.onnx_export",
+    "pareto": "neo.tradeoffs",
+    "register_op": "neo.operators",
+    "testing": "",
+    "tune": "neo.tune.sweep",
+}
+# The package, imported above, takes the name of the function no more.
 globals().pop("tune", None)
 
 
 def __dir__() -> list[str]:
     """What there is, imported by now or not."""
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_LATER})
 
 
 def __getattr__(name: str) -> Any:
     """Import what not everyone needs when it is first used."""
-    if name in ("testing", "accuracy"):
-        return import_module(f"neo.{name}")
-    if name == "check_accuracy":
-        return import_module("neo.accuracy").check_accuracy
-    if name == "tune":
-        return import_module("neo.tune.sweep").tune
-    if name == "pareto":
-        return import_module("neo.tradeoffs").pareto
-    if name == "optimize":
-        return import_module("neo.onnx_export").optimize
-    msg = f"module 'neo' has no attribute {name!r}"
-    raise AttributeError(msg)
+    where = _LATER.get(name)
+    if where is None:
+        msg = f"module 'neo' has no attribute {name!r}"
+        raise AttributeError(msg)
+    found = getattr(import_module(where), name) if where else import_module(f"neo.{name}")
+    globals()[name] = found
+    return found

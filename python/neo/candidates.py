@@ -10,8 +10,9 @@ import numpy as np
 from neo import _native
 from neo.errors import UnsupportedError
 from neo.options import Options
-from neo.pins import Pins
-from neo.select import Flat, Problem, Resource, share_forms, solve
+from neo.select.problem import Flat, Problem, Resource
+from neo.select.shared import share_forms
+from neo.select.solver import solve
 
 __all__ = ["Candidates", "Selection", "build_candidates", "selection_arrays"]
 
@@ -102,6 +103,8 @@ def build_candidates(
     """
     if not options.routines:
         return Candidates(_native.build_problem(graph, target, options.threads, trees=corrections), options)
+    from neo.pins import Pins
+
     pins = Pins(options.routines, graph)
     try:
         problem = _native.build_problem(graph, target, options.threads, pins.allow, corrections)

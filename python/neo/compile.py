@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from neo.errors import ModelError
-from neo.frontend.source import Model, Source
-from neo.limits import Limits
-from neo.module import Module
-from neo.options import Options, Size, hull_of
-from neo.pipeline import compile_variant
-from neo.report.fallbacks import fallback_line
-from neo.torch_export import is_torch_module, to_onnx
-from neo.variants import VariantModule
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from os import PathLike
+
     import torch
+
+    from neo.frontend.source import Model
+    from neo.limits import Limits
+    from neo.module import Module
+    from neo.options import Size
 
 __all__ = ["compile"]
 
@@ -118,8 +117,11 @@ def compile(  # noqa: A001  (the name users expect)
         `memory`, `latency` or `accuracy` cannot be kept to; the message names the nearest value that can. It is a
         ModelError.
     """
-    if example_inputs is not None or is_torch_module(model):
-        model = to_onnx(model, example_inputs, dynamic_shapes)
+    if example_inputs is not None or "torch" in sys.modules:
+        from neo.torch_export import is_torch_module, to_onnx
+
+        if example_inputs is not None or is_torch_module(model):
+            model = to_onnx(model, example_inputs, dynamic_shapes)
     if calibration is not None:
         quantized = _quantized(model, calibration, accuracy, target, threads, shapes, limits)
         # Sizes that are numbers are written in the quantized model.
@@ -136,6 +138,12 @@ def compile(  # noqa: A001  (the name users expect)
             routines=routines,
             shapes=shapes,
         )
+    from neo import saved  # noqa: F401  (a module can be pickled)
+    from neo.frontend.source import Source
+    from neo.options import Options
+    from neo.pipeline import compile_variant
+    from neo.report.fallbacks import fallback_line
+
     start = time.perf_counter()
     options = Options.of(
         target, threads, executors, tune, database, accuracy, memory, routines, shapes, limits, latency
@@ -152,11 +160,14 @@ def compile(  # noqa: A001  (the name users expect)
         log.warning("[compile] %s", line)
     if is_one:
         return best[0]
+    from neo.limits import Limits
+    from neo.options import hull_of
+    from neo.variants import VariantModule
+
     with (limits or Limits()).budget():
         union = source.read(hull_of(options.shapes)).signature
-    return VariantModule(
-        best, replace(union, depth=best[0].reduction_length), [module for modules in others for module in modules]
-    )
+    others_of_all = [module for modules in others for module in modules]
+    return VariantModule(best, replace(union, depth=best[0].reduction_length), others_of_all)
 
 
 def _quantized(
@@ -169,6 +180,7 @@ def _quantized(
     limits: Limits | None,
 ) -> Model:
     """The model with the layers quantized that pay."""
+    from neo.options import Options
     from neo.quantize.face import quantize_for
     from neo.quantize.quality import Limit
     from neo.quantize.study import Settings

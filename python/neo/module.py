@@ -24,7 +24,6 @@ from neo.provenance import Provenance
 from neo.report.fallbacks import fallback_shares
 from neo.report.memory import arena_bytes
 from neo.report.step import Step
-from neo.select import Flat, Problem, optimality
 from neo.signature import Signature, Tensor, html_table, open_sizes
 from neo.values import Input, OutputMemory, Value, output_memory, zeros_of
 
@@ -380,6 +379,7 @@ class Module:
     def _subject(self) -> Subject:
         from neo.report.alternatives import total_changes
         from neo.report.subject import Subject
+        from neo.select import Flat, Problem
         from neo.tune.hints import mark_hints
 
         name = self._provenance.facts.get("model", "")
@@ -455,6 +455,7 @@ class Module:
     def _bound(self) -> Bound | None:
         """How good the selection is, by the costs the problem has now; None where the problem is not known."""
         from neo.report.explain import Bound
+        from neo.select import Flat, Problem, optimality
 
         if self._selection is None:
             return None

@@ -15,7 +15,6 @@ from neo.frontend.source import Source
 from neo.limits import Limits
 from neo.module import Module
 from neo.options import Options, Size
-from neo.requirements import keep_limits
 from neo.signature import Signature
 from neo.tune.trees import shipped_corrections
 
@@ -97,6 +96,8 @@ def compile_variant(source: Source, target: str, shapes: Mapping[str, Size], opt
                 candidates, selection, variant.signature.inputs, target=target, name=variant.name
             )
     if options.limits_module:
+        from neo.requirements import keep_limits
+
         with limits.budget(timed=False):
             kept = keep_limits(candidates, selection, native, variant.signature.inputs, variant.finish)
             if kept != selection:

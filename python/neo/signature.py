@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
 from neo.errors import ModelError
@@ -110,6 +109,8 @@ def open_sizes(spec: Tensor, sizes: Sequence[int]) -> dict[str, int]:
 
 def html_table(signature: Signature, caption: str) -> str:
     """Inputs and outputs as a table of HTML, for notebooks."""
+    from html import escape
+
     rows = "".join(
         f"<tr><td>{role}</td><td>{escape(t.name)}</td><td>{escape(t.dtype)}</td><td>{escape(_dims_text(t))}</td></tr>"
         for role, tensors in (("input", signature.inputs), ("output", signature.outputs))

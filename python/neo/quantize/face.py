@@ -7,12 +7,12 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from neo.errors import DTypeError, ModelError
-from neo.module import Module
-from neo.options import Options, Size
 
 if TYPE_CHECKING:
     import onnx
 
+    from neo.module import Module
+    from neo.options import Options, Size
     from neo.quantize.quality import Limit
     from neo.quantize.result import Quantized
     from neo.quantize.study import Settings
@@ -100,6 +100,7 @@ def quantize(
     neo.ResourceError
         A folder or a file cannot be read.
     """
+    from neo.options import Options
     from neo.quantize.quality import Limit
     from neo.quantize.study import Settings
 

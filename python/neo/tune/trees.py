@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,6 +119,8 @@ class Trees:
         neo.ResourceError
             The file is missing, or no cost model.
         """
+        from zipfile import BadZipFile
+
         try:
             with np.load(path, allow_pickle=False) as file:
                 names = tuple(str(n) for n in file["names"])
@@ -154,9 +155,8 @@ def _breadth_first(tree: Mapping[str, Any]) -> tuple[list[int], list[float], lis
     return feature, threshold, left
 
 
-@functools.lru_cache
 def shipped_model() -> Trees:
-    """The model that comes with neo: by which power of two a time differs from its routine's estimate.
+    """Load the model that comes with neo: by which power of two a time differs from its routine's estimate.
 
     Trained on generated workloads by ``python -m benchmarks.cost_model.train``.
     """
