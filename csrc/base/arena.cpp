@@ -6,6 +6,10 @@
 #include <cstdlib>
 #include <utility>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 #include "base/budget.h"
 #include "base/check.h"
 
@@ -25,6 +29,12 @@ void advise_large_pages(void* memory, int64_t bytes, bool renew) noexcept {
   if (renew) (void)madvise(memory, static_cast<size_t>(bytes), MADV_DONTNEED);
 #ifdef MADV_HUGEPAGE
   (void)madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);
+#endif
+}
+
+void return_freed_memory() noexcept {
+#if defined(__GLIBC__)
+  ::malloc_trim(0);
 #endif
 }
 

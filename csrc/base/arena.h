@@ -42,6 +42,10 @@ constexpr int64_t kLargePageBytes = int64_t{2} << 20;
 // before it came back to the allocator, which would stay, are given up, and with them what they held.
 void advise_large_pages(void* memory, int64_t bytes, bool renew) noexcept;
 
+// Has the allocator give the system what it keeps of freed memory. The allocator of glibc keeps what lies between other
+// blocks until it is asked for it.
+void return_freed_memory() noexcept;
+
 // Called with memory that was just allocated, where it is set.
 inline void (*fill_new_memory)(void* memory, int64_t bytes) = nullptr;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/arena.h"
 #include "base/check.h"
 #include "bindings/bindings.h"
 #include "bindings/problem.h"
@@ -214,6 +215,7 @@ void bind_select(py::module_& m) {
             if (p.remake) restore_constants(*p.graph, *p.remake());
             p.remake = remake;
             const py::gil_scoped_release release;
+            return_freed_memory();  // tables of the selection, before weights are packed
             const auto team = process_thread_pool().lease(threads, Oversubscribe::No);
             auto plan = lower(*p.graph, *p.problem, choices, total_us, standard_ops(), p.target, *team,
                               keeps_denormals ? Denormals::Keep : Denormals::Flush,

@@ -1,11 +1,6 @@
 #include "lower/source_constants.h"
 
-#include <cstdlib>
-
-#if defined(__GLIBC__)
-#include <malloc.h>
-#endif
-
+#include "base/arena.h"
 #include "base/check.h"
 
 namespace neo {
@@ -15,13 +10,6 @@ namespace {
 bool is_large(const Value& value) {
   return value.constant && value.constant->size() > kWrittenElements && value.dtype() != DType::String &&
          !value.constant->is_absent();
-}
-
-// The allocator of glibc keeps memory that was freed between other blocks until it is asked for it.
-void return_freed_memory() {
-#if defined(__GLIBC__)
-  ::malloc_trim(0);
-#endif
 }
 
 // Bytes of constants after which that is worth a walk through the allocator's blocks.

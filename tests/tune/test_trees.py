@@ -63,11 +63,11 @@ def test_scores_are_the_sums_of_leaves(count):
 def test_a_model_is_kept_in_a_file(tmp_path):
     random = np.random.default_rng(7)
     trees = Trees.from_xgboost(model_text([random_tree(random, 5) for _ in range(9)]), NAMES)
-    trees.save(tmp_path / "m.npz")
-    trees.save(tmp_path / "again.npz")
-    assert (tmp_path / "m.npz").read_bytes() == (tmp_path / "again.npz").read_bytes()
+    trees.save(tmp_path / "m.trees")
+    trees.save(tmp_path / "again.trees")
+    assert (tmp_path / "m.trees").read_bytes() == (tmp_path / "again.trees").read_bytes()
     rows = random.standard_normal((20, len(NAMES))).astype(np.float32)
-    read = Trees.load(tmp_path / "m.npz")
+    read = Trees.load(tmp_path / "m.trees")
     assert read.names == NAMES
     np.testing.assert_array_equal(read.predict(rows), trees.predict(rows))
 
@@ -83,7 +83,7 @@ def test_a_file_that_leads_outside_is_refused(tmp_path, change):
     else:
         broken = array.copy()
         broken[np.flatnonzero(trees.feature >= 0)[0] if change != "roots" else 0] = values[change]
-    path = tmp_path / "m.npz"
+    path = tmp_path / "m.trees"
     Trees(
         **{**{k: getattr(trees, k) for k in ("roots", "feature", "threshold", "left", "names")}, change: broken}
     ).save(path)
@@ -93,11 +93,11 @@ def test_a_file_that_leads_outside_is_refused(tmp_path, change):
 
 def test_a_missing_or_damaged_file_is_an_error(tmp_path):
     with pytest.raises(ResourceError, match=r"^\[tune\] a cost model must be a file that neo wrote"):
-        Trees.load(tmp_path / "no.npz")
-    for content in (b"nonsense", b"", b"PK\3\4no archive"):
-        (tmp_path / "bad.npz").write_bytes(content)
+        Trees.load(tmp_path / "no.trees")
+    for content in (b"nonsense", b"", b"[]\n", b'{"names": [], "lanes": [], "sizes": [9, 9, 9, 9]}\nshort'):
+        (tmp_path / "bad.trees").write_bytes(content)
         with pytest.raises(ResourceError, match=r"^\[tune\] a cost model must be a file that neo wrote"):
-            Trees.load(tmp_path / "bad.npz")
+            Trees.load(tmp_path / "bad.trees")
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "no", '{"learner": {"gradient_booster": {"model": {"trees": [{}]}}}}'])

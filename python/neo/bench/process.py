@@ -40,6 +40,8 @@ class EngineProcess:
     def __init__(self, adapter: Path, threads: int, python: str = sys.executable) -> None:
         self._log = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
+        # Modules of a checkout are compiled once, as those of a package that is installed.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         if python == sys.executable:
             places = [str(_PACKAGES), environment.get("PYTHONPATH", "")]
             environment["PYTHONPATH"] = os.pathsep.join(place for place in places if place)

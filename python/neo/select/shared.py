@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from neo.select.problem import Array, Flat, Integers, Problem
 from neo.select.solver import Solution, solve
@@ -47,7 +48,7 @@ def share_forms(problem: Problem, solution: Solution, sizes: Array, forms: Integ
     if len(starts) == 0 or np.maximum.reduceat(sizes, starts).sum() < _LEAST_BYTES:
         return solution
     variable = np.repeat(np.arange(len(flat.sizes)), flat.sizes)
-    users = np.unique(forms * len(starts) + variable) // len(starts)  # of every form, once for each of its variables
+    users = _distinct(forms * len(starts) + variable) // len(starts)  # of every form, once for each of its variables
     count_of_forms = int(forms.max(initial=0)) + 1
     shared = (forms >= 0) & (np.bincount(users[users >= 0], minlength=count_of_forms)[forms] > 1)
 
@@ -55,7 +56,8 @@ def share_forms(problem: Problem, solution: Solution, sizes: Array, forms: Integ
         """Bytes of the forms that could be shared, each once."""
         chosen = starts + np.asarray(choice, dtype=np.int64)
         taken = chosen[shared[chosen]]
-        return float(sizes[taken[np.unique(forms[taken], return_index=True)[1]]].sum())
+        by_form = taken[np.argsort(forms[taken], kind="stable")]
+        return float(sizes[by_form[_is_first(forms[by_form])]].sum())
 
     def priced(choice: Sequence[int], upwards: bool) -> Array:
         """Bytes that each choice is charged while the others stay.
@@ -87,3 +89,14 @@ def share_forms(problem: Problem, solution: Solution, sizes: Array, forms: Integ
                 best = Solution(list(choice), total, solution.lower_bound, solution.method, False, solution.seconds)
                 fewest = size
     return best
+
+
+def _is_first(ordered: Integers) -> npt.NDArray[np.bool_]:
+    """Where numbers in order differ from the one before."""
+    return np.concatenate([ordered[:1] == ordered[:1], ordered[1:] != ordered[:-1]])
+
+
+def _distinct(numbers: Integers) -> Integers:
+    """Each number once, in order; numpy.unique imports masked arrays, which takes longer than most problems."""
+    ordered = np.sort(numbers)
+    return ordered[_is_first(ordered)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,8 @@ from neo.errors import Error, ResourceError
 
 __all__ = ["Trees", "shipped_corrections", "shipped_model"]
 
-_SHIPPED = Path(__file__).with_name("cost_model.npz")
+_SHIPPED = Path(__file__).with_name("cost_model.trees")
+_ARRAYS = (("roots", "<i4"), ("feature", "<i2"), ("threshold", "<f4"), ("left", "<i4"))
 
 
 @dataclass(frozen=True)
@@ -97,18 +97,10 @@ class Trees:
         )
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write it; the same model gives the same bytes."""
-        buffer = io.BytesIO()
-        np.savez_compressed(
-            buffer,
-            roots=self.roots,
-            feature=self.feature,
-            threshold=self.threshold,
-            left=self.left,
-            names=np.array(self.names),
-            lanes=np.array(self.lanes, np.int64),
-        )
-        Path(path).write_bytes(buffer.getvalue())
+        """Write it: a line of JSON and the arrays as they are; the same model gives the same bytes."""
+        arrays = [np.ascontiguousarray(getattr(self, name), dtype) for name, dtype in _ARRAYS]
+        facts = {"names": self.names, "lanes": self.lanes, "sizes": [array.size for array in arrays]}
+        Path(path).write_bytes(b"".join([json.dumps(facts).encode(), b"\n", *(array.tobytes() for array in arrays)]))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Trees:
@@ -119,14 +111,16 @@ class Trees:
         neo.ResourceError
             The file is missing, or no cost model.
         """
-        from zipfile import BadZipFile
-
         try:
-            with np.load(path, allow_pickle=False) as file:
-                names = tuple(str(n) for n in file["names"])
-                lanes = tuple(int(n) for n in file["lanes"])
-                trees = cls(file["roots"], file["feature"], file["threshold"], file["left"], names, lanes)
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            line, _, rest = Path(path).read_bytes().partition(b"\n")
+            facts = json.loads(line)
+            names, lanes = tuple(map(str, facts["names"])), tuple(map(int, facts["lanes"]))
+            arrays, at = [], 0
+            for (_, dtype), size in zip(_ARRAYS, facts["sizes"], strict=True):
+                arrays.append(np.frombuffer(rest, dtype, size, at))
+                at += arrays[-1].nbytes
+            trees = cls(*arrays, names, lanes)
+        except (OSError, ValueError, KeyError, TypeError) as error:
             msg = f"[tune] a cost model must be a file that neo wrote. Got {error} - at {path}"
             raise ResourceError(msg) from error
         try:
