@@ -38,6 +38,14 @@ struct Scope {
 
 }  // namespace
 
+std::vector<size_t> sums_of(const std::vector<size_t>& outer, const std::vector<size_t>& inner) {
+  std::vector<size_t> sums;
+  sums.reserve(outer.size() * inner.size());
+  for (const size_t offset : outer)
+    for (const size_t place : inner) sums.push_back(offset + place);
+  return sums;
+}
+
 int row_count(const Rows& rows, int choices) {
   return rows.empty() ? choices : *std::max_element(rows.begin(), rows.end()) + 1;
 }
@@ -70,37 +78,43 @@ FoldedFactor fold(Factor factor, const std::vector<int>& sizes) {
   return {{std::move(factor.scope), std::move(kept)}, std::move(rows)};
 }
 
+RowPlaces places_of(const FoldedFactor& folded, const std::vector<int>& scope, const std::vector<Rows>& rows,
+                    const std::vector<int>& counts) {
+  RowPlaces places;
+  for (const int v : scope) places.emplace_back(at(counts[at(v)]), 0);
+  const std::vector<int>& own = folded.factor.scope;
+  size_t stride = 1;
+  for (size_t i = own.size(); i-- > 0;) {
+    const auto axis = static_cast<size_t>(std::find(scope.begin(), scope.end(), own[i]) - scope.begin());
+    const Rows& to = rows[axis];
+    const Rows& from = folded.rows[i];
+    const size_t count = at(counts[at(own[i])]), choices = to.empty() ? count : to.size();
+    for (size_t c = 0; c < choices; ++c)
+      places[axis][to.empty() ? c : at(to[c])] = stride * (from.empty() ? c : at(from[c]));
+    stride *= at(row_count(from, static_cast<int>(choices)));
+  }
+  return places;
+}
+
+bool has_rows(const FoldedFactor& folded, const std::vector<int>& scope, const std::vector<Rows>& rows) {
+  for (size_t i = 0; i < folded.rows.size(); ++i) {
+    const auto axis = std::find(scope.begin(), scope.end(), folded.factor.scope[i]) - scope.begin();
+    if (folded.rows[i] != rows[static_cast<size_t>(axis)]) return false;
+  }
+  return true;
+}
+
 Factor unfolded(FoldedFactor folded, const std::vector<int>& scope, const std::vector<Rows>& rows,
                 const std::vector<int>& counts) {
-  Factor& factor = folded.factor;
-  const size_t rank = factor.scope.size();
-  // By axis, where each of the new rows lies.
-  std::vector<std::vector<size_t>> places(rank);
-  bool is_same = true;
-  size_t stride = 1, cells = 1;
-  for (size_t axis = rank; axis-- > 0;) {
-    const auto found = std::find(scope.begin(), scope.end(), factor.scope[axis]);
-    const Rows& to = rows[static_cast<size_t>(found - scope.begin())];
-    const Rows& from = folded.rows[axis];
-    const size_t count = at(counts[at(*found)]);
-    places[axis].resize(count);
-    const size_t choices = to.empty() ? count : to.size();
-    for (size_t i = 0; i < choices; ++i)
-      places[axis][to.empty() ? i : at(to[i])] = stride * (from.empty() ? i : at(from[i]));
-    is_same = is_same && from == to;
-    stride *= from.empty() ? choices : at(row_count(from, 0));
-    cells *= count;
+  if (has_rows(folded, scope, rows)) return std::move(folded.factor);
+  const RowPlaces places = places_of(folded, scope, rows, counts);
+  std::vector<size_t> offsets{0};
+  for (const int v : folded.factor.scope) {
+    const auto axis = std::find(scope.begin(), scope.end(), v) - scope.begin();
+    offsets = sums_of(offsets, places[static_cast<size_t>(axis)]);
   }
-  if (is_same) return std::move(factor);
-  Factor made{std::move(factor.scope), {}};
-  made.values.reserve(cells);
-  std::vector<size_t> index(rank, 0);
-  while (made.values.size() < cells) {
-    size_t base = 0;
-    for (size_t axis = 0; axis + 1 < rank; ++axis) base += places[axis][index[axis]];
-    for (const size_t place : places[rank - 1]) made.values.push_back(factor.values[base + place]);
-    for (size_t axis = rank - 1; axis-- > 0 && ++index[axis] == places[axis].size();) index[axis] = 0;
-  }
+  Factor made{std::move(folded.factor.scope), std::vector<double>(offsets.size())};
+  for (size_t i = 0; i < offsets.size(); ++i) made.values[i] = folded.factor.values[offsets[i]];
   return made;
 }
 

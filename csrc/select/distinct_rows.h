@@ -1,6 +1,6 @@
 #pragma once
 
-#include <utility>
+#include <cstddef>
 #include <vector>
 
 #include "select/elimination.h"
@@ -14,8 +14,16 @@ FoldedFactor fold(Factor factor, const std::vector<int>& sizes);
 Rows refined(const Rows& a, const Rows& b);
 // How many rows there are for so many choices.
 int row_count(const Rows& rows, int choices);
-// The factor with the rows of a larger scope, which tell apart all that the factor's do; `counts`: of these, by
-// variable.
+// Where each row along each axis of a larger scope lies in a factor: 0 along an axis that the factor has not. The rows
+// tell apart all that the factor's do; `counts`: of these, by variable.
+using RowPlaces = std::vector<std::vector<size_t>>;
+RowPlaces places_of(const FoldedFactor& factor, const std::vector<int>& scope, const std::vector<Rows>& rows,
+                    const std::vector<int>& counts);
+// Every sum of two of these offsets, the second running faster.
+std::vector<size_t> sums_of(const std::vector<size_t>& outer, const std::vector<size_t>& inner);
+// Whether the factor's own rows are these.
+bool has_rows(const FoldedFactor& factor, const std::vector<int>& scope, const std::vector<Rows>& rows);
+// The factor with these rows.
 Factor unfolded(FoldedFactor factor, const std::vector<int>& scope, const std::vector<Rows>& rows,
                 const std::vector<int>& counts);
 

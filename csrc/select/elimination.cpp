@@ -63,6 +63,29 @@ std::vector<const Factor*> gathered(const std::vector<Factor>& bucket, size_t ta
   return factors;
 }
 
+// A factor of other rows than the table that it is added to, block by block.
+class RowView {
+ public:
+  // `inner`: the first axis of a block.
+  RowView(const Factor& factor, RowPlaces places, size_t inner)
+      : values_(factor.values.data()), places_(std::move(places)), offsets_{0} {
+    for (size_t axis = inner; axis < places_.size(); ++axis) offsets_ = sums_of(offsets_, places_[axis]);
+    places_.resize(inner);
+  }
+
+  // `index`: of the block, along the axes before it.
+  void add_to(std::vector<double>& block, const std::vector<size_t>& index) const {
+    const double* from = values_;
+    for (size_t axis = 0; axis < places_.size(); ++axis) from += places_[axis][index[axis]];
+    for (size_t i = 0; i < block.size(); ++i) block[i] += from[offsets_[i]];
+  }
+
+ private:
+  const double* values_;
+  RowPlaces places_;
+  std::vector<size_t> offsets_;  // of the cells of a block
+};
+
 // The rows along each axis of a table that factors are joined to: the first axis is the variable that is minimised
 // over, whose choices all count.
 std::vector<Rows> joined_rows(const std::vector<FoldedFactor>& factors, const std::vector<int>& scope) {
@@ -155,12 +178,22 @@ void Elimination::eliminate(int v) {
   const std::vector<Rows> rows = joined_rows(folded, scope);
   for (size_t axis = 0; axis < scope.size(); ++axis)
     counts_[at(scope[axis])] = row_count(rows[axis], sizes_[at(scope[axis])]);
-  std::vector<Factor> bucket;
-  for (FoldedFactor& factor : folded) bucket.push_back(unfolded(std::move(factor), scope, rows, counts_));
-  merge_subsets(bucket, counts_);
-  if (bucket.empty()) bucket.push_back({{v}, std::vector<double>(at(sizes_[at(v)]), 0.0)});
   const std::vector<size_t> shape = shape_of(scope, counts_);
   const size_t cells = cells_of(scope, counts_) / shape[0];
+  // Factors of other rows are written out where they are small.
+  constexpr size_t kSmall = 8;
+  std::vector<Factor> bucket;
+  std::vector<FoldedFactor> others;
+  for (FoldedFactor& factor : folded) {
+    const bool is_small = cells_of(factor.factor.scope, counts_) <= cells * shape[0] / kSmall;
+    if (is_small || has_rows(factor, scope, rows)) {
+      bucket.push_back(unfolded(std::move(factor), scope, rows, counts_));
+    } else {
+      others.push_back(std::move(factor));
+    }
+  }
+  merge_subsets(bucket, counts_);
+  if (bucket.empty()) bucket.push_back({{v}, std::vector<double>(at(sizes_[at(v)]), 0.0)});
   std::deque<Factor> sums;
   std::vector<Broadcast> parts;
   for (const Factor* factor : gathered(bucket, cells * shape[0], counts_, sums))
@@ -168,11 +201,14 @@ void Elimination::eliminate(int v) {
   // The joined table is made block by block, of the inner axes, so that a block stays in the nearest caches.
   size_t inner = shape.size(), block = 1;
   while (inner > 1 && (block == 1 || block * shape[inner - 1] <= kBlockCells)) block *= shape[--inner];
+  std::vector<RowView> views;
+  for (const FoldedFactor& factor : others)
+    views.emplace_back(factor.factor, places_of(factor, scope, rows, counts_), inner);
   std::vector<double> least(cells, kInfinity), joined(block);
   std::vector<int> chosen(block);
-  const std::vector<int> others(scope.begin() + 1, scope.end());
-  std::vector<Rows> rows_of_others(rows.begin() + 1, rows.end());
-  Decision decision(others, rows_of_others, {shape.begin() + 1, shape.end()}, sizes_[at(v)]);
+  const std::vector<int> left(scope.begin() + 1, scope.end());
+  std::vector<Rows> rows_left(rows.begin() + 1, rows.end());
+  Decision decision(left, rows_left, {shape.begin() + 1, shape.end()}, sizes_[at(v)]);
   std::vector<size_t> index(inner, 0);  // of the block, along the axes before `inner`
   for (size_t begin = 0; begin < cells; begin += block) {
     std::fill(chosen.begin(), chosen.end(), sizes_[at(v)]);
@@ -183,6 +219,7 @@ void Elimination::eliminate(int v) {
         add(joined.data(), part, std::inner_product(index.begin(), index.end(), part.strides.begin(), size_t{0}), shape,
             inner);
       }
+      for (const RowView& view : views) view.add_to(joined, index);
       double* to = least.data() + begin;
       for (size_t j = 0; j < block; ++j) {
         const bool is_less = joined[j] < to[j];
@@ -195,7 +232,7 @@ void Elimination::eliminate(int v) {
   }
   decisions_.push_back(std::move(decision));
   for (const int w : scope) counts_[at(w)] = sizes_[at(w)];
-  place({{others, std::move(least)}, std::move(rows_of_others)});
+  place({{left, std::move(least)}, std::move(rows_left)});
 }
 
 bool Elimination::decode(std::vector<int>& choice) const {
