@@ -1,5 +1,7 @@
 #include "lower/source_constants.h"
 
+#include <algorithm>
+
 #include "base/arena.h"
 #include "base/check.h"
 
@@ -12,15 +14,20 @@ bool is_large(const Value& value) {
          !value.constant->is_absent();
 }
 
-// Bytes of constants after which that is worth a walk through the allocator's blocks.
-constexpr int64_t kReturnedBytes = int64_t{32} << 20;
+// Bytes of constants, and their share of all, after which asking the allocator for them is worth the walk through its
+// blocks.
+constexpr int64_t kMinReturnedBytes = int64_t{4} << 20;
+constexpr int64_t kReturns = 16;
 
 }  // namespace
 
 ConstantRelease::ConstantRelease(const Graph& graph) {
   for (const auto& value : graph.values()) {
-    if (is_large(*value)) readers_.try_emplace(value.get(), 0);
+    if (!is_large(*value)) continue;
+    readers_.try_emplace(value.get(), 0);
+    returned_bytes_ += value->constant->bytes();
   }
+  returned_bytes_ = std::max(kMinReturnedBytes, returned_bytes_ / kReturns);
   for (const Value* output : graph.outputs) add_reader(output);
 }
 
@@ -48,7 +55,7 @@ void ConstantRelease::made(const Workload& workload, const PackedStore& packed) 
 void ConstantRelease::give_up(Value& value) {
   const int64_t bytes = value.constant->bytes();
   value.constant = Tensor::absent(value.constant->dtype(), value.constant->dims());
-  if (kept_by_allocator_.fetch_add(bytes) + bytes < kReturnedBytes) return;
+  if (kept_by_allocator_.fetch_add(bytes) + bytes < returned_bytes_) return;
   kept_by_allocator_ = 0;
   return_freed_memory();
 }

@@ -29,6 +29,7 @@ class ConstantRelease {
   void give_up(Value& value);
 
   std::unordered_map<const Value*, std::atomic<int>> readers_;  // by constant: how many have not packed it
+  int64_t returned_bytes_ = 0;                                  // how many it is asked for at a time
   std::atomic<int64_t> kept_by_allocator_{0};                   // bytes at most, since it was last asked for them
 };
 

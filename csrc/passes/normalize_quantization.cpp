@@ -288,8 +288,14 @@ bool rewrite_integer_product(Rewriter& rewriter, Node& node) {
   if (w_zero && w_zero->constant->rank() > 1) return false;
   const Tensor* zeros = w_zero ? &*w_zero->constant : nullptr;
   if (zeros && zeros->size() != 1 && zeros->size() != codes->constant->dims()[static_cast<size_t>(axis)]) return false;
-  const double largest = 255 * largest_sum(*codes->constant, zeros, axis);
-  if (largest < kLargestCount && rewrite_scaled_counts(rewriter, node, axis)) return true;
+  // No weight is further than 255 from its zero point: most products need no look at their weights.
+  const Dims& dims = codes->constant->dims();
+  const auto depth =
+      static_cast<double>(codes->constant->size() / std::max<int64_t>(1, dims[static_cast<size_t>(axis)]));
+  const auto largest_count = [&] { return 255 * largest_sum(*codes->constant, zeros, axis); };
+  const bool may_count = 255.0 * 255 * depth < kLargestCount || largest_count() < kLargestCount;
+  if (may_count && rewrite_scaled_counts(rewriter, node, axis)) return true;
+  const double largest = largest_count();
   if (largest >= kExactSum) return false;
   Value* scale = rewriter.add_scalar(x->name + ".unit", DType::Float32, 1);
   Value* real = dequantize(rewriter, node, x, scale, zero);

@@ -102,9 +102,13 @@ void run_dot(const DotPlan& plan, const DotKernels& kernels, const DotOperands& 
 
 // Puts a weight in its place among words of bytes or of int16.
 inline void put_dot_weight(int32_t* words, int64_t codes, int64_t at, int32_t weight) {
-  const int64_t item = 4 / codes;
   const auto code = static_cast<int16_t>(weight);  // its low byte comes first
-  std::memcpy(reinterpret_cast<std::byte*>(words) + at * item, &code, static_cast<size_t>(item));
+  auto* const bytes = reinterpret_cast<std::byte*>(words);
+  if (codes == 4) {
+    std::memcpy(bytes + at, &code, 1);
+  } else {
+    std::memcpy(bytes + at * 2, &code, 2);
+  }
 }
 
 // Vectors [begin, end) of a group that a panel has.
@@ -129,10 +133,12 @@ void pack_dot_weight(const DotPlan& plan, const Weight& weight, int32_t* packed)
           for (int64_t i = 0; i < plan.codes && word * plan.codes + i < of_tap; ++i) {
             const int64_t at = word * plan.codes + i, ic = at % s.group_ic(), column = at / s.group_ic();
             const int64_t from = plan.packs_rows ? tap * s.kw + column : tap;
-            for (int64_t c = 0; c < valid; ++c) {
-              const int64_t to = c / plan.lanes * plan.lanes * plan.codes;
-              put_dot_weight(packed, plan.codes, to + dot_weight_at(plan.lanes, plan.codes, c % plan.lanes, i),
-                             weight(g * s.group_oc() + first + c, ic, from));
+            for (int64_t vector = 0; vector < valid; vector += plan.lanes) {
+              const int64_t channel = g * s.group_oc() + first + vector, lanes = std::min(plan.lanes, valid - vector);
+              for (int64_t lane = 0; lane < lanes; ++lane) {
+                const int64_t to = vector * plan.codes + dot_weight_at(plan.lanes, plan.codes, lane, i);
+                put_dot_weight(packed, plan.codes, to, weight(channel + lane, ic, from));
+              }
             }
           }
         }

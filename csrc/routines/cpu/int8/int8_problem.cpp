@@ -45,15 +45,13 @@ double dot_word_cycles(double rows, double vectors, int64_t codes, const Target&
 Int8Weights::Int8Weights(const Int8Product& product)
     : tensor_(*product.w->constant),
       codes_(tensor_.as<uint8_t>()),
-      zeros_(by_channel(product.w_zero, product.channels())),
       channels_(product.channels()),
       depth_(product.depth()),
       middle_(product.w->dtype() == DType::UInt8 ? 128 : 0),
-      by_rows_(product.channel_axis() == 0) {}
-
-int32_t Int8Weights::at(int64_t channel, int64_t k) const {
-  const int64_t at = by_rows_ ? channel * depth_ + k : k * channels_ + channel;
-  return code_of(tensor_.dtype(), codes_[at]) - static_cast<int32_t>(zeros_[static_cast<size_t>(channel)]);
+      by_rows_(product.channel_axis() == 0) {
+  for (size_t byte = 0; byte < numbers_.size(); ++byte)
+    numbers_[byte] = code_of(tensor_.dtype(), static_cast<uint8_t>(byte));
+  for (const double zero : by_channel(product.w_zero, product.channels())) zeros_.push_back(static_cast<int32_t>(zero));
 }
 
 std::vector<int64_t> Int8Weights::sums() const {

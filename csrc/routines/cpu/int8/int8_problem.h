@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,15 +31,20 @@ double result_cycles(const Target& target);
 class Int8Weights {
  public:
   explicit Int8Weights(const Int8Product& product);
-  int32_t at(int64_t channel, int64_t k) const;  // k: input channel of the group, then tap
-  std::vector<int64_t> sums() const;             // of each channel
+  // `k`: input channel of the group, then tap.
+  int32_t at(int64_t channel, int64_t k) const {
+    const uint8_t byte = codes_[by_rows_ ? channel * depth_ + k : k * channels_ + channel];
+    return numbers_[byte] - zeros_[static_cast<size_t>(channel)];
+  }
+  std::vector<int64_t> sums() const;  // of each channel
   // What all weights of a channel are less by in words of bytes, so that these are the codes themselves.
-  int32_t shift(int64_t channel) const { return middle_ - static_cast<int32_t>(zeros_[static_cast<size_t>(channel)]); }
+  int32_t shift(int64_t channel) const { return middle_ - zeros_[static_cast<size_t>(channel)]; }
 
  private:
   Tensor tensor_;  // codes of 4 or 8 bits
   const uint8_t* codes_ = nullptr;
-  std::vector<double> zeros_;
+  std::array<int32_t, 256> numbers_;  // by code
+  std::vector<int32_t> zeros_;
   int64_t channels_ = 0, depth_ = 0;
   int32_t middle_ = 0;  // of the codes' range
   bool by_rows_ = false;
