@@ -11,6 +11,7 @@
 
 #include "select/bounds.h"
 #include "select/collapse.h"
+#include "select/distinct_rows.h"
 #include "select/elimination.h"
 #include "select/factor.h"
 #include "select/mini_buckets.h"
@@ -149,6 +150,59 @@ TEST(Elimination, OfSomeVariablesLeavesAnEquivalentRest) {
       });
       expect_near(value, best);
     });
+  }
+}
+
+// A factor on two variables with few different rows and columns.
+Factor repeated(Factor factor, const std::vector<int>& sizes, int rows, int columns) {
+  const int height = sizes[at(factor.scope[0])], width = sizes[at(factor.scope[1])];
+  const std::vector<double> given = factor.values;
+  for (int i = 0; i < height; ++i)
+    for (int j = 0; j < width; ++j) factor.values[at(i * width + j)] = given[at(i % rows * width + j % columns)];
+  return factor;
+}
+
+TEST(Elimination, OfTablesWithEqualRowsIsThatOfWholeTables) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    Sizes sum = Generator(seed).sum(7, 10, 0.05);
+    std::vector<FoldedFactor> folded;
+    for (Factor& factor : sum.factors) {
+      if (factor.scope.size() == 2) factor = repeated(std::move(factor), sum.sizes, 2, 1 + static_cast<int>(seed % 3));
+      const FoldedFactor& one = folded.emplace_back(fold(factor, sum.sizes));
+      EXPECT_LE(one.factor.values.size(), factor.values.size());
+      const Factor whole = unfolded(one, factor.scope, std::vector<Rows>(factor.scope.size()), sum.sizes);
+      EXPECT_EQ(whole.scope, factor.scope);
+      EXPECT_EQ(whole.values, factor.values);
+    }
+    const int count = 3 + static_cast<int>(seed % 5);
+    const Elimination plain(sum.sizes, count, sum.factors), shared(sum.sizes, count, folded);
+    for_every_choice({sum.sizes.begin() + count, sum.sizes.end()}, [&](const Choice& rest) {
+      Choice one(at(count), 0);
+      one.insert(one.end(), rest.begin(), rest.end());
+      Choice other = one;
+      const bool is_allowed = plain.decode(one);
+      ASSERT_EQ(shared.decode(other), is_allowed);
+      if (is_allowed) expect_near(value_of(sum.factors, one, sum.sizes), value_of(sum.factors, other, sum.sizes));
+      expect_near(plain.constant() + value_of(plain.rest(), one, sum.sizes),
+                  shared.constant() + value_of(shared.rest(), other, sum.sizes));
+    });
+  }
+}
+
+TEST(Orders, OfDistinctRowsCountTheirCells) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    const Sizes sum = Generator(seed).sum(9, 8, 0.1);
+    std::vector<FoldedFactor> same, folded;
+    for (const Factor& factor : sum.factors) {
+      same.push_back({factor, std::vector<Rows>(factor.scope.size())});
+      folded.push_back(fold(factor.scope.size() == 2 ? repeated(factor, sum.sizes, 1, 2) : factor, sum.sizes));
+    }
+    const Order all = distinct_order(sum.sizes, same, 1e9, 1e9), fewer = distinct_order(sum.sizes, folded, 1e9, 1e9);
+    EXPECT_TRUE(all.rest.empty());
+    EXPECT_TRUE(fewer.rest.empty());
+    EXPECT_LE(fewer.cells, all.cells);
+    EXPECT_FALSE(distinct_order(sum.sizes, same, 1e9, all.cells / 2).rest.empty());
+    EXPECT_EQ(distinct_order(sum.sizes, same, 0, 1e9).rest.size(), 9u);
   }
 }
 
@@ -314,6 +368,7 @@ TEST(Collapse, KeepsAnOptimumInItsCore) {
   for (const double largest : {4e6, 16.0, 0.0}) {
     WorkLimits work;
     work.largest = work.small = largest;
+    work.distinct_most = 0;
     for (unsigned seed = 0; seed < 360; ++seed) {
       Generator random(seed);
       const Problem problem = random_problem(random, static_cast<int>(seed % 3), seed % 2 == 0);
@@ -391,6 +446,7 @@ TEST(Collapse, KeepsTablesWithinTheLimit) {
   }
   WorkLimits work;
   work.largest = work.small = 200;
+  work.distinct_most = 0;
   const Collapse collapse(problem, work);
   EXPECT_GT(collapse.eliminated(), 0u);
   EXPECT_FALSE(collapse.sizes().empty());
