@@ -97,9 +97,7 @@ def _measure(engine: str, path: Path, threads: int, timeout: float) -> Means:
     # Modules of a checkout are compiled once, as those of a package that is installed.
     surroundings = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout, check=True, env=surroundings
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=True, env=surroundings)
     except subprocess.CalledProcessError as error:
         return Means(0, 0, 0, error=(error.stderr.strip().splitlines() or ["died"])[-1])
     except subprocess.TimeoutExpired:

@@ -14,8 +14,8 @@ FoldedFactor fold(Factor factor, const std::vector<int>& sizes);
 Rows refined(const Rows& a, const Rows& b);
 // How many rows there are for so many choices.
 int row_count(const Rows& rows, int choices);
-// Where each row along each axis of a larger scope lies in a factor: 0 along an axis that the factor has not. The rows
-// tell apart all that the factor's do; `counts`: of these, by variable.
+// The place in a factor of each row along each axis of a larger scope: 0 along an axis that the factor has not. The
+// rows tell apart all that the factor's do; `counts`: of these, by variable.
 using RowPlaces = std::vector<std::vector<size_t>>;
 RowPlaces places_of(const FoldedFactor& factor, const std::vector<int>& scope, const std::vector<Rows>& rows,
                     const std::vector<int>& counts);

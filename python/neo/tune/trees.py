@@ -115,11 +115,13 @@ class Trees:
             line, _, rest = Path(path).read_bytes().partition(b"\n")
             facts = json.loads(line)
             names, lanes = tuple(map(str, facts["names"])), tuple(map(int, facts["lanes"]))
-            arrays, at = [], 0
+            arrays: list[NDArray[Any]] = []
+            at = 0
             for (_, dtype), size in zip(_ARRAYS, facts["sizes"], strict=True):
                 arrays.append(np.frombuffer(rest, dtype, size, at))
                 at += arrays[-1].nbytes
-            trees = cls(*arrays, names, lanes)
+            roots, feature, threshold, left = arrays
+            trees = cls(roots, feature, threshold, left, names, lanes)
         except (OSError, ValueError, KeyError, TypeError) as error:
             msg = f"[tune] a cost model must be a file that neo wrote. Got {error} - at {path}"
             raise ResourceError(msg) from error
