@@ -9,7 +9,7 @@ from neo.select import InfeasibleError, Problem, solve
 
 from tests.select.certificate import InvalidCertificateError, check
 from tests.select.generators import NETWORKS, brute_force, grid, inception, random_problem, residual
-from tests.select.test_solver import FORCED
+from tests.select.test_solver import DISTINCT, FORCED
 
 
 def check_generated(seeds, work=None, **options):
@@ -41,6 +41,11 @@ def test_bounds_of_generated_problems_are_proven(resources, integer):
 def test_bounds_of_searches_are_proven(resources):
     options = {"variables": 7, "density": 0.9, "integer": False}
     assert check_generated(range(60), FORCED, resources=resources, **options) > 0
+
+
+def test_bounds_by_tables_of_distinct_rows_are_proven():
+    options = {"variables": 7, "density": 0.9, "resources": 0}
+    assert check_generated(range(60), DISTINCT, **options) == 0, "no search is left"
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -182,3 +182,21 @@ def test_the_heuristic_is_not_the_optimum():
     # Why there is an exact solver: the approximate one of NeoCPU 3.3.2 is beaten on these structures.
     problem = detector().problem()
     assert solve(problem).total < problem.evaluate(pbqp(problem))
+
+
+def test_a_ladder_of_layouts_needs_no_search():
+    """Each pair tells few choices apart, but not the same ones: whole tables are too large, those of distinct rows not."""
+    random = np.random.default_rng(3)
+    length, rungs, kinds = 24, 4, 4
+    costs = [0.2 * random.random(kinds**2) for _ in range(length * rungs)]
+    one = np.ones((kinds, kinds))
+    along = {(i, i + rungs): np.kron(random.random((kinds, kinds)), one) for i in range((length - 1) * rungs)}
+    pairs = [(i, i + 1) for i in range(length * rungs) if (i + 1) % rungs]
+    problem = Problem(costs, along | {pair: np.kron(one, random.random((kinds, kinds))) for pair in pairs})
+    solution = solve(problem)
+    assert solution.proven
+    assert solution.method == "elimination"
+    assert solution.total <= problem.evaluate(improve(problem, greedy(problem)))
+    searched = solve(problem, work={"distinct_most": 0})
+    assert searched.method == "elimination, branch and bound"
+    assert searched.lower_bound <= solution.total <= searched.total
