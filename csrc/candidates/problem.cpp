@@ -51,7 +51,7 @@ class Builder {
 
  private:
   void add_arrays() {
-    find_repeated();
+    find_group_values();
     add_node_costs();
     add_group_edges();
     for (auto& [graph_part, trips] : graphs_) add_value_edges(*graph_part, trips);
@@ -220,10 +220,14 @@ class Builder {
     }
   }
 
-  void find_repeated() {
+  void find_group_values() {
     for (const auto& variable : problem_->nodes) {
       for (const auto& choice : variable.choices) {
-        if (choice.candidate) add_repeated(*choice.candidate->workload);
+        if (!choice.candidate) continue;
+        add_repeated(*choice.candidate->workload);
+        for (const Value* v : choice.candidate->workload->outputs) {
+          if (v->producer != variable.node) inner_.insert(v);
+        }
       }
     }
   }
@@ -328,7 +332,7 @@ class Builder {
     return required;
   }
 
-  static Schemas produced_schemas(const SelectionProblem::NodeVariable& variable, const Value* value) {
+  Schemas produced_schemas(const SelectionProblem::NodeVariable& variable, const Value* value) const {
     Schemas gives;
     for (const auto& choice : variable.choices) {
       std::optional<Schema> give;
@@ -336,7 +340,7 @@ class Builder {
         const auto& outputs = choice.candidate->workload->outputs;
         const auto it = std::find(outputs.begin(), outputs.end(), value);
         if (it != outputs.end()) give = choice.candidate->outputs[static_cast<size_t>(it - outputs.begin())];
-      } else if (choice.absorbed_by == -1) {
+      } else if (choice.absorbed_by == -1 || (choice.absorbed_by >= 0 && inner_.count(value) > 0)) {
         give = plain_schema(value->type);
       }
       gives.push_back(std::move(give));
@@ -481,6 +485,7 @@ class Builder {
   std::vector<std::pair<const Graph*, double>> graphs_;
   std::map<std::vector<const Node*>, int> group_index_;
   std::set<const Node*> repeated_;  // by some group, which computes it for itself
+  std::set<const Value*> inner_;    // outputs of groups that do not end there
   size_t first_group_ = 0;
 };
 

@@ -40,7 +40,9 @@ class BlockBuilder {
     start_region();
     for (const auto& node : graph_.nodes()) {
       checkpoint();
-      if (live_.count(node.get())) emit(*node);
+      const Node& executing = executing_node(*node);
+      if (&executing == node.get() || choice_of(executing).candidate->workload->has_inner_outputs())
+        emit_in_order(executing);
     }
     for (const Value* output : graph_.outputs) block_->results.push_back(slot_of(*output, plain_schema(output->type)));
     plan_memory(*block_);
@@ -55,6 +57,26 @@ class BlockBuilder {
     const int variable = problem_.index.at(&node);
     return problem_.nodes[static_cast<size_t>(variable)]
         .choices[static_cast<size_t>(choices_[static_cast<size_t>(variable)])];
+  }
+
+  // The node whose candidate computes another one: itself, or the root of the group that absorbed it.
+  const Node& executing_node(const Node& node) const {
+    const int group = choice_of(node).absorbed_by;
+    return group < 0 ? node : *problem_.groups[static_cast<size_t>(group)].nodes.back();
+  }
+
+  // The values that are read when the node runs.
+  std::vector<const Value*> read_values(const Node& node) const {
+    std::vector<const Value*> values;
+    if (const auto& candidate = choice_of(node).candidate) {
+      for (size_t i = 0; i < candidate->inputs.size(); ++i) {
+        if (candidate->inputs[i]) values.push_back(candidate->workload->inputs[i]);
+      }
+    } else {
+      std::copy_if(node.inputs.begin(), node.inputs.end(), std::back_inserter(values),
+                   [](const Value* v) { return v != nullptr; });
+    }
+    return values;
   }
 
   // The first node that makes a value with this symbol as a size of its own, for those that only running tells.
@@ -111,31 +133,15 @@ class BlockBuilder {
     const auto want_node = [&](const Node& node) {
       if (!live_.insert(&node).second) return;
       want_sizes(node);
-      const SelectionProblem::Choice& choice = choice_of(node);
-      if (!choice.candidate) {
-        for (const Value* v : node.inputs) {
-          if (v) wanted.push_back(v);
-        }
-        return;
-      }
-      for (size_t i = 0; i < choice.candidate->inputs.size(); ++i) {
-        if (choice.candidate->inputs[i]) wanted.push_back(choice.candidate->workload->inputs[i]);
-      }
+      for (const Value* v : read_values(node)) wanted.push_back(v);
     };
     while (!wanted.empty()) {
       const Value* v = wanted.back();
       wanted.pop_back();
-      if (v->producer && !v->constant) want_node(*v->producer);
+      if (v->producer && !v->constant) want_node(executing_node(*v->producer));
     }
     for (const Node* node : live_) {
-      const SelectionProblem::Choice& choice = choice_of(*node);
-      if (!choice.candidate) {
-        for (const Value* v : node->inputs) ++reads_[v];
-      } else {
-        for (size_t i = 0; i < choice.candidate->inputs.size(); ++i) {
-          if (choice.candidate->inputs[i]) ++reads_[choice.candidate->workload->inputs[i]];
-        }
-      }
+      for (const Value* v : read_values(*node)) ++reads_[v];
     }
     for (const Value* v : graph_.outputs) reads_[v] += 2;
   }
@@ -305,6 +311,15 @@ class BlockBuilder {
     spec.inputs = {from};
     spec.outputs = {to};
     return {make_adapt(type, from, to, target_), std::make_shared<StepSpec>(std::move(spec)), {source}, {place}};
+  }
+
+  // A group with inner outputs stands before some nodes whose results it reads: they are emitted first.
+  void emit_in_order(const Node& node) {
+    if (live_.count(&node) == 0 || !emitted_.insert(&node).second) return;
+    for (const Value* v : read_values(node)) {
+      if (v->producer && !v->constant) emit_in_order(executing_node(*v->producer));
+    }
+    emit(node);
   }
 
   void emit(const Node& node) {
@@ -552,7 +567,7 @@ class BlockBuilder {
   SourceConstants constants_;
   KnownSizes known_;
   std::shared_ptr<Block> block_ = std::make_shared<Block>();
-  std::set<const Node*> live_;
+  std::set<const Node*> live_, emitted_;
   std::map<const Candidate*, StepItem> steps_;  // slots are not filled in
   std::map<const Value*, int> reads_;
   std::map<Key, int> held_;

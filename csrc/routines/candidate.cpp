@@ -15,7 +15,19 @@ bool Workload::is_exact() const {
   return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->int_attr("exact", 0) != 0; });
 }
 
-Workload Workload::of(std::vector<const Node*> nodes) {
+Workload Workload::parsed(std::vector<const Node*> nodes) {
+  std::vector<Value*> inner;
+  for (size_t i = 0; i + 1 < nodes.size(); ++i) {
+    for (Value* v : nodes[i]->outputs) {
+      if (v && v->name.size() > 1 && v->name[0] == 'y' &&
+          v->name.find_first_not_of("0123456789", 1) == std::string::npos)
+        inner.push_back(v);
+    }
+  }
+  return of(std::move(nodes), std::move(inner));
+}
+
+Workload Workload::of(std::vector<const Node*> nodes, std::vector<Value*> inner) {
   NEO_ASSERT(!nodes.empty());
   Workload w;
   w.nodes = std::move(nodes);
@@ -29,6 +41,7 @@ Workload Workload::of(std::vector<const Node*> nodes) {
   for (Value* v : w.root().outputs) {
     if (v) w.outputs.push_back(v);
   }
+  w.outputs.insert(w.outputs.end(), inner.begin(), inner.end());
   return w;
 }
 

@@ -19,18 +19,23 @@
 
 namespace neo {
 
-// The nodes that one routine would compute: one, or a group that ends in `root`. Only the root's outputs, and those
-// of nodes that the group repeats, are read from outside the group. Constant inputs stay in `inputs`; their values are
-// facts for the routine, not part of the text.
+// The nodes that one routine would compute: one, or a group that ends in `root`. Only its outputs, and those of nodes
+// that the group repeats, are read from outside the group. Constant inputs stay in `inputs`; their values are facts for
+// the routine, not part of the text.
 struct Workload {
   std::vector<const Node*> nodes;  // topological order, root last
   std::vector<Value*> inputs;      // every outside value the nodes read, once each, in order of first use
-  std::vector<Value*> outputs;     // the root's, without those left out
+  std::vector<Value*> outputs;     // the root's, without those left out, then inner ones in the order of the nodes
 
   static Workload of(const Node& node);
-  static Workload of(std::vector<const Node*> nodes);
+  // `inner`: values of other nodes that are outputs, too. A candidate gives them as plain_schema has it, and its step
+  // stands in the place of the group's first node, before which all that it reads must be computable.
+  static Workload of(std::vector<const Node*> nodes, std::vector<Value*> inner = {});
+  // The workload of the nodes of a parsed text, whose outputs are called y.
+  static Workload parsed(std::vector<const Node*> nodes);
   const Node& root() const { return *nodes.back(); }
   int input_index(const Value* value) const;  // -1 where it is not an input
+  bool has_inner_outputs() const { return !outputs.empty() && outputs.back()->producer != nodes.back(); }
   // Whether the group computes a node for itself, whoever else does: one that is cheap enough, as a DequantizeLinear
   // before the root is.
   bool repeats(const Node& node) const { return &node != nodes.back() && node.op == "DequantizeLinear"; }

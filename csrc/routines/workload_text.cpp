@@ -195,7 +195,6 @@ ParsedWorkload parse_workload(std::string_view given, const OpRegistry& ops, con
     }
   }
   const std::string body = text.substr(0, arrow);
-  // The root's outputs are those of the last assignment.
   ParsedWorkload parsed;
   parsed.graph = parse_graph(str(symbols, "graph \"workload\" (", inputs, ") -> () {\n", constants, body, "\n}"),
                              facts ? facts->constants : nullptr);
@@ -211,13 +210,11 @@ ParsedWorkload parse_workload(std::string_view given, const OpRegistry& ops, con
     }
   }
   NEO_CHECK(!parsed.graph->nodes().empty(), Model, "workload", "a workload must have a node. Got none");
-  for (Value* v : parsed.graph->nodes().back()->outputs) {
-    if (v) parsed.graph->outputs.push_back(v);
-  }
-  infer_graph(*parsed.graph, ops);
   std::vector<const Node*> nodes;
   for (const auto& n : parsed.graph->nodes()) nodes.push_back(n.get());
-  parsed.workload = Workload::of(std::move(nodes));
+  parsed.workload = Workload::parsed(std::move(nodes));
+  parsed.graph->outputs = parsed.workload.outputs;
+  infer_graph(*parsed.graph, ops);
   return parsed;
 }
 

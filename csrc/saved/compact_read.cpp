@@ -104,7 +104,7 @@ class Reader {
     }
     nodes.back()->name = node_name_;
     Candidate candidate;
-    candidate.workload = std::make_shared<const Workload>(Workload::of(std::move(members)));
+    candidate.workload = std::make_shared<const Workload>(Workload::parsed(std::move(members)));
     candidate.kind = part.kind;
     candidate.inputs = std::move(part.inputs);
     candidate.outputs = std::move(part.outputs);

@@ -104,11 +104,8 @@ class _Drawing:
             made[name] = self._add(kind, name, kind, parent, body, type=values[name][0]), values[name][2]
             self.nodes[made[name][0]]["schema"] = values[name][2]
         by_variable = {n["variable"]: n for n in graph["nodes"]}
-        live = self._live(graph, by_variable)
-        for variable, node in by_variable.items():
-            choice = self._choice(variable)
-            if variable not in live or choice.get("absorbed_by") is not None:
-                continue
+        for variable in self._live(graph, by_variable):
+            node, choice = by_variable[variable], self._choice(variable)
             if "routine" in choice:
                 reads = list(zip(choice["reads"], choice["inputs"], strict=True))
                 gives = list(zip(choice["writes"], choice["outputs"], strict=True))
@@ -134,22 +131,39 @@ class _Drawing:
             connect(given, self._add(kind, name, kind, parent, body, type=values[name][0]))
         divide({"nodes": self.nodes, "edges": self.edges, "blocks": self.blocks}, first, last, parent, body)
 
-    def _live(self, graph: Mapping[str, Any], by_variable: Mapping[int, Mapping[str, Any]]) -> set[int]:
-        """Variables whose results are read when the plan runs, roots of groups standing for them."""
+    def _live(self, graph: Mapping[str, Any], by_variable: Mapping[int, Mapping[str, Any]]) -> list[int]:
+        """Variables whose results are read when the plan runs, each behind those it reads; roots stand for their groups."""
         producer = {v: n["variable"] for n in graph["nodes"] for v in n["outputs"] if v}
-        live: set[int] = set()
-        wanted = list(graph["outputs"])
-        while wanted:
-            variable = producer.get(wanted.pop())
-            if variable is None or variable in live:
-                continue
-            live.add(variable)
+        for variable in by_variable:
+            producer |= dict.fromkeys(self._choice(variable).get("writes", ()), variable)
+
+        def reads(variable: int) -> list[int]:
             choice = self._choice(variable)
             if "routine" in choice:
-                wanted += [v for v, s in zip(choice["reads"], choice["inputs"], strict=True) if s]
+                values = [v for v, s in zip(choice["reads"], choice["inputs"], strict=True) if s]
             else:
-                wanted += [v for v in by_variable[variable]["inputs"] if v]
-        return live
+                values = [v for v in by_variable[variable]["inputs"] if v]
+            return [producer[v] for v in values if v in producer]
+
+        live: set[int] = set()
+        wanted = [producer[v] for v in graph["outputs"] if v in producer]
+        while wanted:
+            variable = wanted.pop()
+            if variable not in live:
+                live.add(variable)
+                wanted += reads(variable)
+        order: dict[int, None] = {}
+
+        def place(variable: int) -> None:
+            if variable not in order:
+                for source in reads(variable):
+                    place(source)
+                order[variable] = None
+
+        for variable in by_variable:
+            if variable in live:
+                place(variable)
+        return list(order)
 
     def _add_routine(
         self,
