@@ -30,6 +30,7 @@ def main() -> None:
     parser.add_argument("--steps", default="17,100")
     parser.add_argument("--batch", default="1,4,16")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--states", action="store_true", help="the last states of all layers are results, too")
     parser.add_argument(
         "--chunks", default="1,2,4,8,16,32", help="steps that a stage does at once, as far as T has them"
     )
@@ -48,7 +49,7 @@ def main() -> None:
 def _line(options: argparse.Namespace, layers: int, units: int, steps: int, batch: int) -> str:
     import onnxruntime
 
-    model, feeds = recurrent_stack(options.op, layers, steps, batch, units)
+    model, feeds = recurrent_stack(options.op, layers, steps, batch, units, states=options.states)
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = options.threads
     settings.log_severity_level = 4

@@ -164,7 +164,7 @@ def random_layer(seed: int, *, largest: int = 40) -> Layer:
 
 
 def recurrent_stack(
-    op: str, layers: int, steps: int, batch: int, hidden: int, *, seed: int = 0
+    op: str, layers: int, steps: int, batch: int, hidden: int, *, seed: int = 0, states: bool = False
 ) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     """Return a stack of plain layers "layer0" ... of one size, and the input of a call.
 
@@ -178,8 +178,11 @@ def recurrent_stack(
         X has dims ``[steps, batch, hidden]``; ``steps`` is a size of the call.
     seed : int, optional
         Of the weights and of X.
+    states : bool, optional
+        Whether the last states of all layers are results, too, as PyTorch exports h_n and c_n.
     """
     random = np.random.default_rng(seed)
+    kinds = ["h", "c"][: 2 if op == "LSTM" else 1] if states else []
     rows, bound = GATES[op] * hidden, 1 / np.sqrt(hidden)
     constants = [numpy_helper.from_array(np.array([1], np.int64), "axis")]
     nodes, x = [], "x"
@@ -190,15 +193,18 @@ def recurrent_stack(
                 numpy_helper.from_array(random.uniform(-bound, bound, dims).astype(np.float32), f"{name}{i}")
             )
         operands = [x, *(f"{name}{i}" for name in shapes)]
-        nodes.append(helper.make_node(op, operands, [f"y{i}"], f"layer{i}", hidden_size=hidden))
+        outputs = [f"y{i}", *(f"{kind}{i}" for kind in kinds)]
+        nodes.append(helper.make_node(op, operands, outputs, f"layer{i}", hidden_size=hidden))
         nodes.append(helper.make_node("Squeeze", [f"y{i}", "axis"], [f"x{i + 1}"]))
         x = f"x{i + 1}"
+    for kind in kinds:
+        nodes.append(helper.make_node("Concat", [f"{kind}{i}" for i in range(layers)], [f"{kind}_n"], axis=0))
     float32 = onnx.TensorProto.FLOAT
     graph = helper.make_graph(
         nodes,
         "stack",
         [helper.make_tensor_value_info("x", float32, ["t", batch, hidden])],
-        [helper.make_tensor_value_info(x, float32, None)],
+        [helper.make_tensor_value_info(name, float32, None) for name in [x, *(f"{kind}_n" for kind in kinds)]],
         constants,
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)

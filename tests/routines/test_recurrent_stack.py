@@ -1,9 +1,13 @@
 """Pipelines over the layers of a recurrent stack, of every instruction set, against the reference."""
 
+from pathlib import Path
+
+import neo
 import numpy as np
 import pytest
 from neo import ShapeError, _native
 
+from benchmarks.models.recurrent import recurrent_stack
 from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, pick, rejections
 
 ROUTINE = "cpu:float32/recurrent_stack"
@@ -16,8 +20,14 @@ by_tier = pytest.mark.parametrize("tier", TIERS)
 class Stack:
     """Recurrent nodes "layer0" ... one above the other, with random weights."""
 
-    def __init__(self, random, ops, steps, batch, inputs, hidden, *, states=True, sizes=None, outputs=3, attrs=None):
+    def __init__(self, random, ops, steps, batch, inputs, hidden, *, states=True, sizes=None, outputs=3, attrs=None,
+                 inner="", moved_states=False):  # fmt: skip
+        """``inner``: what of the layers below is a result, too: y, x (y without the axis of directions), h or c.
+
+        ``moved_states``: nodes between the layers make the initial states.
+        """
         self.graph = _native.Graph()
+        read = []
         self.ops, self.depth = ops, inputs + max(hidden)
         attrs = attrs or [{}] * len(ops)
         x_dims = sizes or [steps, batch, inputs]
@@ -31,17 +41,23 @@ class Stack:
                 operands.append(self.graph.add_constant(f"{name}{i}", floats(random, dims) * scale))
             operands.append(None)
             for name in ["h", "c"][: 2 if op == "LSTM" else 1] if states else []:
-                operands.append(self.graph.add_input(f"{name}{i}", "float32", [1, x_dims[1], hidden[i]]))
+                state = self.graph.add_input(f"{name}{i}", "float32", [1, x_dims[1], hidden[i]])
+                if moved_states:
+                    state = self.graph.add_node("Relu", [state], [f"{name}{i}_relu"], {}, f"{name}{i}_relu").outputs[0]
+                operands.append(state)
                 self.inputs.append(floats(random, [1, batch, hidden[i]]))
             is_last = i + 1 == len(ops)
             names = ["y", "y_h", "y_c"][: min(outputs, 3 if op == "LSTM" else 2)] if is_last else [f"y{i}"]
+            names += [f"y{i}_{n}" if n in inner else "" for n in ("hc" if op == "LSTM" else "h")] if not is_last else []
             node = self.graph.add_node(op, operands, names, {"hidden_size": hidden[i], **attrs[i]}, f"layer{i}")
             x = node.outputs[0]
             if not is_last:
                 axis = self.graph.add_constant(f"axis{i}", np.array([1], np.int64))
+                read += [v for n, v in zip("yhc", node.outputs, strict=False) if n in inner]
                 x = self.graph.add_node("Squeeze", [x, axis], [f"x{i + 1}"], {}, f"move{i}").outputs[0]
+                read += [x] if "x" in inner else []
         self.last = f"layer{len(ops) - 1}"
-        self.graph.outputs = [v for v in node.outputs if v is not None]
+        self.graph.outputs = [v for v in node.outputs if v is not None] + read
 
     def ways(self, tier):
         """Schedules of the pipeline that selection is offered."""
@@ -151,15 +167,84 @@ def test_stacks_that_are_no_pipeline(name):
     assert not stack.ways(TIERS[-1])
 
 
+@by_tier
+@pytest.mark.parametrize("inner", ["h", "c", "hc", "y", "x", "hcx"])
+@pytest.mark.parametrize("moved_states", [False, True])
+def test_results_of_the_layers_below(tier, inner, moved_states):
+    ops = ["LSTM", "GRU", "LSTM", "RNN"]
+    for steps, batch in ((7, 1), (6, 3), (0, 2)):
+        random = np.random.default_rng(7)
+        stack = Stack(
+            random, ops, steps, batch, 9, [12, 20, 17, 5], sizes=["t", "b", 9], inner=inner, moved_states=moved_states
+        )
+        ways = stack.ways(tier)
+        assert ways
+        for routine in ways:
+            stack.check(tier, routine)
+
+
+def test_nodes_that_read_the_layers_below():
+    """They stand before the layer that the group ends in, and run behind it."""
+    graph = _native.Graph()
+    random = np.random.default_rng(11)
+    x = graph.add_input("x", "float32", [9, 1, 6])
+    inputs = [floats(random, [9, 1, 6])]
+    results = []
+    for name, below in (("encoder", None), ("decoder", "encoder")):
+        states = {}
+        for i in range(3):
+            weights = [graph.add_constant(f"{name}_{n}{i}", floats(random, [1, 24, 6]) / 2) for n in "wr"]
+            start = [None, None, *results[-1][i]] if below else []
+            node = graph.add_node(
+                "LSTM", [x, *weights, *start], [f"{name}_{o}{i}" for o in "yhc"], {"hidden_size": 6}, f"{name}{i}"
+            )
+            axis = graph.add_constant(f"{name}_axis{i}", np.array([1], np.int64))
+            x = graph.add_node("Squeeze", [node.outputs[0], axis], [f"{name}_x{i}"], {}, f"{name}_move{i}").outputs[0]
+            states[i] = [
+                graph.add_node("Tanh", [v], [f"{v.name}_tanh"], {}, f"{v.name}_tanh").outputs[0]
+                for v in node.outputs[1:]
+            ]
+        results.append(states)
+        top, x = x, graph.inputs[0]
+    last = [top, *(v for pair in results[1].values() for v in pair)]
+    graph.outputs = [*last, results[0][1][0]]
+    pins = dict.fromkeys(["encoder2", "decoder2"], f"{ROUTINE}{{chunk=2 stages=2}}")
+    pinned = compile_pinned(graph, TIERS[-1], pins, threads=2)
+    assert {pinned.routines[name] for name in pins} == set(pins.values())
+    for a, e in zip(pinned.module.call(inputs), graph.evaluate(inputs), strict=True):
+        assert_close(a, e, 96)
+
+
 def test_other_readers():
-    """A value between two layers that is read elsewhere keeps them apart."""
-    stack = Stack(np.random.default_rng(7), ["LSTM"] * 3, 5, 2, 8, [8, 8, 8])
-    assert stack.ways(TIERS[-1])
-    between = next(v for n in stack.graph.nodes if n.name == "move1" for v in n.outputs)
-    stack.graph.outputs = [*stack.graph.outputs, between]
+    """A layer's states that the next one begins with, directly or through a node, keep the two apart."""
+    random = np.random.default_rng(7)
+    for through in (False, True):
+        graph = _native.Graph()
+        x = graph.add_input("x", "float32", [5, 1, 8])
+        state = None
+        for i in range(3):
+            weights = [graph.add_constant(f"{n}{i}", floats(random, [1, 32, 8]) / 2) for n in "wr"]
+            start = [None, None, state] if i == 1 else []
+            node = graph.add_node("LSTM", [x, *weights, *start], [f"y{i}", f"h{i}"], {"hidden_size": 8}, f"layer{i}")
+            state = node.outputs[1]
+            if through:
+                state = graph.add_node("Relu", [state], [f"s{i}"], {}, f"relu{i}").outputs[0]
+            axis = graph.add_constant(f"axis{i}", np.array([1], np.int64))
+            x = graph.add_node("Squeeze", [node.outputs[0], axis], [f"x{i}"], {}, f"move{i}").outputs[0]
+        graph.outputs = [x, state]
+        assert not any(c["routine"].startswith(ROUTINE) for c in candidates(graph, TIERS[-1], "layer1", 2))
+        above = [c for c in candidates(graph, TIERS[-1], "layer2", 2) if c["routine"].startswith(ROUTINE)]
+        inputs = [floats(random, [5, 1, 8])]
+        for choice in above:
+            assert "layer0" not in choice["nodes"]
+            pinned = compile_pinned(graph, TIERS[-1], {"layer2": choice["routine"]}, threads=2)
+            for a, e in zip(pinned.module.call(inputs), graph.evaluate(inputs), strict=True):
+                assert_close(a, e, 96)
+
+
+def test_hidden_states_that_are_read_in_two_forms():
+    stack = Stack(np.random.default_rng(7), ["LSTM"] * 3, 5, 2, 8, [8, 8, 8], inner="xy")
     assert not stack.ways(TIERS[-1])
-    below = [c["routine"] for c in candidates(stack.graph, TIERS[-1], "layer1", 2)]
-    assert any(routine.startswith(ROUTINE) for routine in below)
 
 
 def test_an_initial_state_of_another_batch_is_refused():
@@ -169,3 +254,18 @@ def test_an_initial_state_of_another_batch_is_refused():
     pinned = compile_pinned(stack.graph, TIERS[-1], {stack.last: f"{ROUTINE}{{chunk=1 stages=2}}"}, threads=2)
     with pytest.raises(ShapeError):
         pinned.module.call(inputs)
+
+
+@pytest.mark.parametrize("op", ["LSTM", "GRU"])
+def test_the_states_of_all_layers_in_a_module_that_is_saved(op, tmp_path: Path):
+    model, feeds = recurrent_stack(op, 4, 17, 2, 24, states=True)
+    routine = f"{ROUTINE}{{chunk=2 stages=2}}"
+    pins = {"layer*": ["cpu:float32/recurrent", "cpu:float32/recurrent{*}"]}
+    plain = neo.compile(model, threads=2, shapes={"t": 17}, routines=pins)
+    module = neo.compile(model, threads=2, shapes={"t": 17}, routines={"layer3": routine})
+    assert [s.routine for s in module.steps if s.op == op] == [routine]
+    module.save(tmp_path / "m.neo")
+    expected = plain.run(feeds)
+    for found in (module.run(feeds), neo.load(tmp_path / "m.neo").run(feeds)):
+        for name, value in found.items():
+            np.testing.assert_allclose(value, expected[name], rtol=1e-4, atol=1e-5)

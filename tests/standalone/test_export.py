@@ -13,6 +13,7 @@ from neo import cli, demo
 from neo.standalone import export
 from neo.standalone.sources import needed_files, root
 
+from benchmarks.models.recurrent import recurrent_stack
 from tests.capi.libneo import ROOT, run
 from tests.capi.values import pack, unpack
 from tests.saved.parts import MODELS, feeds_of
@@ -90,6 +91,16 @@ def test_recurrent_layers_of_any_length(tmp_path: Path) -> None:
     built(tmp_path / "m.neo", tmp_path / "out", "-DNEO_EXAMPLE=OFF")
     cases = [[random.standard_normal((steps, 3, 16)).astype(np.float32)] for steps in (1, 5, 40)]
     same_from_c(module, tmp_path / "out", cases)
+
+
+@pytest.mark.slow
+def test_a_pipeline_over_layers_and_the_states_of_all_of_them(tmp_path: Path) -> None:
+    model, feeds = recurrent_stack("LSTM", 3, 7, 2, 24, states=True)
+    pins = {"layer2": "cpu:float32/recurrent_stack{chunk=2 stages=2}"}
+    module = neo.compile(model, threads=2, shapes={"t": 7}, routines=pins)
+    module.save(tmp_path / "m.neo")
+    built(tmp_path / "m.neo", tmp_path / "out", "-DNEO_EXAMPLE=OFF")
+    same_from_c(module, tmp_path / "out", [[feeds["x"]]])
 
 
 @pytest.mark.slow

@@ -140,4 +140,13 @@ int argument_of(const Candidate& candidate, const Value* value) {
                                         [](const auto& schema) { return schema.has_value(); }));
 }
 
+int argument_of_result(const Candidate& candidate, const Value* value) {
+  const std::vector<Value*>& outputs = candidate.workload->outputs;
+  const auto it = std::find(outputs.begin(), outputs.end(), value);
+  if (!value || it == outputs.end()) return -1;
+  return static_cast<int>(std::count_if(candidate.inputs.begin(), candidate.inputs.end(),
+                                        [](const auto& schema) { return schema.has_value(); }) +
+                          (it - outputs.begin()));
+}
+
 }  // namespace neo

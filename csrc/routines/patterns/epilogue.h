@@ -51,5 +51,7 @@ double activation_flops(const EltwiseStep& step);
 bool keeps_zero(const Epilogue& epilogue);
 // The position of a value among a candidate's run-time arguments; -1 where it is null or not one of them.
 int argument_of(const Candidate& candidate, const Value* value);
+// The same of a result.
+int argument_of_result(const Candidate& candidate, const Value* value);
 
 }  // namespace neo

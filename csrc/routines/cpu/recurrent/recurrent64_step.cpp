@@ -53,7 +53,7 @@ class Recurrent64Step final : public KernelStep {
   Recurrent64Step(const Candidate& candidate, const Target& target, PackedStore& packed)
       : op_(candidate.workload->root().op),
         form_(*read_recurrent(candidate.workload->root(), nullptr)),
-        arguments_(RecurrentArguments::of(candidate, form_)),
+        arguments_(RecurrentArguments::of(candidate, form_, candidate.workload->root())),
         multiply_(NEO_PICK_TIER(target.isa, typed_gemm_tasks)),
         finish_(NEO_PICK_TIER(target.isa, recurrent64_finish)) {
     const int64_t columns = NEO_PICK_TIER(target.isa, typed_gemm_columns)(Lane::F64);

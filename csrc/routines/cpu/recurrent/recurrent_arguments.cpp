@@ -1,13 +1,11 @@
 #include "routines/cpu/recurrent/recurrent_arguments.h"
 
-#include <algorithm>
-
 #include "base/check.h"
 #include "routines/patterns/epilogue.h"
 
 namespace neo {
 
-RecurrentArguments RecurrentArguments::of(const Candidate& candidate, const RecurrentForm& form) {
+RecurrentArguments RecurrentArguments::of(const Candidate& candidate, const RecurrentForm& form, const Node& node) {
   RecurrentArguments a;
   a.x = argument_of(candidate, form.x);
   a.lengths = argument_of(candidate, form.lengths);
@@ -19,10 +17,7 @@ RecurrentArguments RecurrentArguments::of(const Candidate& candidate, const Recu
     a.b = argument_of(candidate, form.b);
     a.peepholes = argument_of(candidate, form.peepholes);
   }
-  int next = static_cast<int>(
-      std::count_if(candidate.inputs.begin(), candidate.inputs.end(), [](const auto& s) { return s.has_value(); }));
-  const Node& node = candidate.workload->root();
-  for (size_t i = 0; i < 3; ++i) a.outputs[i] = node.output(i) ? next++ : -1;
+  for (size_t i = 0; i < 3; ++i) a.outputs[i] = argument_of_result(candidate, node.output(i));
   return a;
 }
 

@@ -15,7 +15,8 @@ struct RecurrentArguments {
   int w = -1, r = -1, b = -1, peepholes = -1;
   int outputs[3] = {-1, -1, -1};
 
-  static RecurrentArguments of(const Candidate& candidate, const RecurrentForm& form);
+  // The arguments of a node of the candidate's group.
+  static RecurrentArguments of(const Candidate& candidate, const RecurrentForm& form, const Node& node);
 
   struct Sizes {
     int64_t steps = 0, batch = 0;

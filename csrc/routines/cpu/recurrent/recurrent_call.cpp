@@ -107,7 +107,8 @@ RecurrentCall plan_call(const RecurrentDesign& design, const RecurrentSizesOfRun
     call.cells = design.has_codes() ? split_codes(form, call.steps, call.batch, blocks)
                                     : split_cells(form, call.steps, call.batch, blocks);
     call.tiles = input_tiles(form, design.method, design.kernels, call.steps, call.batch);
-    call.takes_input = takes_input(form, design.method, design.kernels, call.batch);
+    call.takes_input =
+        design.packing.panel_vectors > 0 && takes_input(form, design.method, design.kernels, call.steps, call.batch);
     plan_projection(design, width, call);
   }
   plan_cells(design, blocks, call);

@@ -103,8 +103,10 @@ double recurrent_us(const RecurrentForm& form, const RecurrentMethod& method, in
     const double moved = count * rows * static_cast<double>(width * 4);
     if (target.threads > 1 && !is_cache_resident(moved / target.threads, target))
       input_us += 2 * far_byte_us(target) * moved / target.threads;
-  } else if (takes_input(form, method, kernels, batch)) {
+  } else if (takes_input(form, method, kernels, steps, batch)) {
     input_us = input_flops / (peak * efficiency * speedup);
+    if (batch == 1)
+      input_us = std::max(input_us, reading_us(input_bytes / speedup, lap + input_bytes / speedup, target));
   } else {
     const auto moved = static_cast<double>(steps * batch * (form.input + width) * 4);
     input_us = tasks_us(input_flops, 0.93, worthwhile_tasks(static_cast<int64_t>(input_flops)), moved, target);

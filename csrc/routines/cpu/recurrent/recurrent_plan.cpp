@@ -63,10 +63,11 @@ InputTiles input_tiles(const RecurrentForm& form, const RecurrentMethod& method,
 }
 
 bool takes_input(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels,
-                 int64_t batch) {
+                 int64_t steps, int64_t batch) {
   const bool is_plain = method.way == RecurrentWay::InputFirst || method.way == RecurrentWay::InputBeside;
-  return is_plain && method.input_levels == 0 && method.levels == 0 && batch >= kLeastRows &&
-         kernels.takes_input(form.kind) &&
+  if (!is_plain || method.input_levels > 0 || method.levels > 0 || !kernels.takes_input(form.kind)) return false;
+  if (steps == 1 && batch == 1) return true;
+  return batch >= kLeastRows &&
          gates_width(form, kernels.tiles.lanes) * (form.input + form.hidden) * 4 <= kLastCacheBytes;
 }
 
@@ -124,8 +125,9 @@ int64_t strassen_tasks(const StrassenPlan& plan, int64_t rows, int threads) {
 }
 
 int64_t input_panel_vectors(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels) {
-  const Dim& batch = batch_of(form);
-  const bool may_take = takes_input(form, method, kernels, batch.is_constant() ? batch.value() : kLeastRows);
+  const Dim &steps = steps_of(form), &batch = batch_of(form);
+  const bool may_take = takes_input(form, method, kernels, steps.is_constant() ? steps.value() : 0,
+                                    batch.is_constant() ? batch.value() : kLeastRows);
   return method.way == RecurrentWay::InputBeside || may_take ? kernels.panel_vectors(form.kind) : 0;
 }
 

@@ -121,9 +121,9 @@ InputTiles input_tiles(const RecurrentForm& form, const RecurrentMethod& method,
                        int64_t steps, int64_t batch);
 
 // Whether every step multiplies its inputs itself: rows enough that the weights of both products arrive in time, and
-// weights that the caches hold.
+// weights that the caches hold; or there is one step of one row.
 bool takes_input(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels,
-                 int64_t batch);
+                 int64_t steps, int64_t batch);
 
 // Whether Strassen's algorithm takes the products that the method has for it: of few rows it takes several times as
 // long as without, so their number must be known.

@@ -47,7 +47,7 @@ Candidate candidate_of(const Workload& workload, const RecurrentMethod& method, 
   const int64_t projection = method.input_levels > 0 ? strassen_weight_size(packing.projection) : width * form.input;
   c.cost.packed_bytes = (2 * width + projection + recurrent) * 4;
   const InputTiles tiles = input_tiles(form, method, kernels, steps, batch);
-  const bool fused = takes_input(form, method, kernels, batch);
+  const bool fused = takes_input(form, method, kernels, steps, batch);
   c.cost.workspace_bytes = (fused ? 0 : tiles.small > 0 ? 2 * tiles.large : steps * batch) * width * 4;
   if (method.way == RecurrentWay::InputBeside) c.schedule["beside"] = 1;
   if (method.input_levels > 0) c.schedule["input_levels"] = method.input_levels;

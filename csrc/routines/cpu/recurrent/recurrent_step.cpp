@@ -229,12 +229,10 @@ class RecurrentStep final : public KernelStep {
     });
   }
 
-  // Every step's product of all rows as codes over their range. A task makes the codes that it needs by itself.
+  // Every step's product of all rows as codes over their range. A member makes the codes that its tasks need by itself.
   void run_codes(const RecurrentCall& call, std::byte* const* args, float* memory, Team& team) const {
     const int64_t tasks = form_.directions * call.cells.chunks;
-    const auto run_task = [&](int64_t step, int64_t task) {
-      const int64_t direction = task / call.cells.chunks, rows = rows_of(call, memory, step);
-      const CellArgs cells = cell_args(call, args, memory, direction, step);
+    const auto codes_of = [&](const CellArgs& cells, int64_t rows, int64_t task) {
       float range[2] = {};
       design_.codes.range(cells.h_in, cells.state_row, call.batch, form_.hidden, range);
       RowCodes codes;
@@ -242,6 +240,10 @@ class RecurrentStep final : public KernelStep {
       codes.place(design_.codes, call.batch, form_.hidden, r_codes_.has_zeros(),
                   memory + call.h_codes + task * call.h_codes_size);
       codes.fill(design_.codes, cells.h_in, cells.state_row, 0, rows, form_.hidden);
+      return codes;
+    };
+    const auto run_task = [&](const CellArgs& cells, const RowCodes& codes, int64_t rows, int64_t task) {
+      const int64_t direction = task / call.cells.chunks;
       float* const products = memory + call.products + task * call.group_workspace;
       const int64_t first = task % call.cells.chunks * call.cells.chunk;
       const int64_t last = std::min(first + call.cells.chunk, packed_.blocks), gate = rows * packed_.lanes;
@@ -258,11 +260,17 @@ class RecurrentStep final : public KernelStep {
       }
     };
     const auto run_phase = [&](int64_t step, int64_t begin, int64_t end, int) {
-      for (int64_t task = begin; task < end; ++task) run_task(step, task);
+      const int64_t rows = rows_of(call, memory, step);
+      for (int64_t task = begin; task < end;) {
+        const int64_t direction = task / call.cells.chunks;
+        const CellArgs cells = cell_args(call, args, memory, direction, step);
+        const RowCodes codes = codes_of(cells, rows, task);
+        for (; task < end && task / call.cells.chunks == direction; ++task) run_task(cells, codes, rows, task);
+      }
     };
     const auto run_all = [&](int64_t begin, int64_t end, int) {
       for (int64_t task = begin; task < end; ++task) {
-        for (int64_t step = 0; step < call.steps; ++step) run_task(step, task);
+        for (int64_t step = 0; step < call.steps; ++step) run_phase(step, task, task + 1, 0);
       }
     };
     if (call.cells.chunks == 1)
@@ -538,7 +546,7 @@ std::unique_ptr<Step> make_recurrent_step(const Candidate& candidate, const Recu
                                           const Target& target, PackedStore& packed) {
   const Node& node = candidate.workload->root();
   const RecurrentForm form = *read_recurrent(node, nullptr);
-  return make_recurrent_layer(node.op, form, RecurrentArguments::of(candidate, form), method, target, packed);
+  return make_recurrent_layer(node.op, form, RecurrentArguments::of(candidate, form, node), method, target, packed);
 }
 
 std::unique_ptr<KernelStep> make_recurrent_layer(std::string op, const RecurrentForm& form,

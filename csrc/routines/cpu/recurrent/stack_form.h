@@ -13,6 +13,7 @@ namespace neo {
 struct RecurrentStack {
   std::vector<const Node*> nodes;
   std::vector<RecurrentForm> layers;  // batch_first is false: the steps' rows lie one after the other
+  std::vector<const Value*> results;  // of each layer: the value of the workload's outputs that holds its hidden states
 
   const Dim& steps() const { return layers.front().x->shape()[steps_axis]; }
   const Dim& batch() const { return layers.front().x->shape()[1 - steps_axis]; }
@@ -20,8 +21,8 @@ struct RecurrentStack {
   int steps_axis = 0;
 };
 
-// The longest stack that ends in `root`, with what only drops or adds axes of one element between two layers. Nothing
-// else reads what a layer gives to the next, nor the last states of any layer but the root.
+// The longest stack that ends in `root`, with what only drops or adds axes of one element between two layers. Last
+// states and hidden states of the layers below that others read are inner outputs.
 std::vector<Workload> match_stacks(const Node& root, const Graph::Users& users, const Graph& graph);
 
 // The stack of such a workload, or why its layers cannot run beside each other.

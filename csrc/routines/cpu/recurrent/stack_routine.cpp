@@ -42,9 +42,11 @@ std::vector<int64_t> stages_of(const RecurrentStack& stack, int64_t stages) {
   return found;
 }
 
-// How a layer does a chunk.
-RecurrentMethod chunk_method(const Schedule& schedule) {
-  return {value_of(schedule, "beside") > 0 ? RecurrentWay::InputBeside : RecurrentWay::InputFirst};
+// How a layer does a chunk. The kernels of a chunk of one step may multiply its inputs themselves, whose weights lie as
+// those beside the steps.
+RecurrentMethod chunk_method(const Schedule& schedule, const RecurrentForm& form, const Target& target) {
+  const bool takes_one = schedule.at("chunk") == 1 && RecurrentKernels::of(target).takes_input(form.kind);
+  return {value_of(schedule, "beside") > 0 || takes_one ? RecurrentWay::InputBeside : RecurrentWay::InputFirst};
 }
 
 struct StackCall {
@@ -80,11 +82,12 @@ class StackStep final : public KernelStep {
       layer.has_cell = form.kind == CellKind::Lstm;
       layer.stage = stages[i];
       layer.work = work_of(form);
-      layer.arguments = RecurrentArguments::of(candidate, form);
+      layer.arguments = RecurrentArguments::of(candidate, form, *stack.nodes[i]);
+      layer.arguments.outputs[0] = argument_of_result(candidate, stack.results[i]);
       const bool is_last = i + 1 == stack.layers.size();
       layer.step =
           make_recurrent_layer(layer.op, form, own_arguments(form, !is_last || layer.arguments.outputs[0] >= 0),
-                               chunk_method(candidate.schedule), alone, packed);
+                               chunk_method(candidate.schedule, form, alone), alone, packed);
       layers_.push_back(std::move(layer));
     }
   }
@@ -118,7 +121,7 @@ class StackStep final : public KernelStep {
       own.h = take(state_bytes(layer, call));
       if (layer.has_cell) own.cell = take(state_bytes(layer, call));
       own.result_bytes = chunk_ * state_bytes(layer, call);
-      if (&layer != &layers_.back()) own.result = take(2 * own.result_bytes);
+      if (&layer != &layers_.back() && layer.arguments.outputs[0] < 0) own.result = take(2 * own.result_bytes);
       const Prepared whole = prepare_layer(layer, chunk_, call.batch);
       const Prepared rest =
           prepare_layer(layer, call.steps - std::max<int64_t>(call.chunks - 1, 0) * chunk_, call.batch);
@@ -156,10 +159,12 @@ class StackStep final : public KernelStep {
       SerialTeam().parallel_phases(phases, stages_, run_phase);
     else
       team.parallel_phases(phases, stages_, run_phase);
-    const RecurrentArguments& results = layers_.back().arguments;
-    const auto size = static_cast<size_t>(state_bytes(layers_.back(), call));
-    if (results.outputs[1] >= 0) std::memcpy(args[results.outputs[1]], scratch + layers[layers_.size() - 1].h, size);
-    if (results.outputs[2] >= 0) std::memcpy(args[results.outputs[2]], scratch + layers[layers_.size() - 1].cell, size);
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      const RecurrentArguments& results = layers_[i].arguments;
+      const auto size = static_cast<size_t>(state_bytes(layers_[i], call));
+      if (results.outputs[1] >= 0) std::memcpy(args[results.outputs[1]], scratch + layers[i].h, size);
+      if (results.outputs[2] >= 0) std::memcpy(args[results.outputs[2]], scratch + layers[i].cell, size);
+    }
   }
 
  private:
@@ -171,7 +176,7 @@ class StackStep final : public KernelStep {
     int64_t input = 0, hidden = 0, stage = 0;
     int64_t work = 0;  // products of a row in one step
     bool has_cell = false;
-    RecurrentArguments arguments;  // of the stack: x of the first layer, the outputs of the last one
+    RecurrentArguments arguments;  // of the stack; x is the first layer's
     std::unique_ptr<KernelStep> step;
   };
 
@@ -215,16 +220,17 @@ class StackStep final : public KernelStep {
                  const std::byte* prepared, std::byte* const* args, std::byte* scratch) const {
     const Layer& layer = layers_[i];
     const StackLayerCall& own = layers[i];
-    const auto result = [&](const StackLayerCall& of) { return scratch + of.result + chunk % 2 * of.result_bytes; };
+    // The hidden states of the chunk: where they are a result of the stack, or in memory of two chunks.
+    const auto result = [&](size_t of) {
+      const int argument = layers_[of].arguments.outputs[0];
+      return argument >= 0 ? args[argument] + chunk * layers[of].result_bytes
+                           : scratch + layers[of].result + chunk % 2 * layers[of].result_bytes;
+    };
     std::byte* own_args[kArguments];
-    own_args[kX] =
-        i > 0 ? result(layers[i - 1]) : args[layer.arguments.x] + chunk * chunk_ * call.batch * layer.input * 4;
+    own_args[kX] = i > 0 ? result(i - 1) : args[layer.arguments.x] + chunk * chunk_ * call.batch * layer.input * 4;
     own_args[kH] = own_args[kNextH] = scratch + own.h;
     own_args[kCell] = own_args[kNextCell] = scratch + own.cell;
-    const bool is_last = i + 1 == layers_.size(), gives = layer.arguments.outputs[0] >= 0;
-    own_args[kY] = !is_last ? result(own)
-                   : gives  ? args[layer.arguments.outputs[0]] + chunk * own.result_bytes
-                            : nullptr;
+    own_args[kY] = i + 1 < layers_.size() || layer.arguments.outputs[0] >= 0 ? result(i) : nullptr;
     SerialTeam alone;
     layer.step->run(prepared + calls_at() + (chunk + 1 == call.chunks ? own.rest : own.whole), own_args,
                     scratch + own.scratch, alone);
@@ -247,7 +253,8 @@ double stack_us(const RecurrentStack& stack, const Schedule& schedule, const Tar
   std::vector<double> us(static_cast<size_t>(stage.back() + 1)), bytes(us.size());
   for (size_t i = 0; i < stage.size(); ++i) {
     const RecurrentForm& form = stack.layers[i];
-    us[static_cast<size_t>(stage[i])] += kChunkUs + recurrent_us(form, chunk_method(schedule), chunk, batch, alone);
+    us[static_cast<size_t>(stage[i])] +=
+        kChunkUs + recurrent_us(form, chunk_method(schedule, form, alone), chunk, batch, alone);
     bytes[static_cast<size_t>(stage[i])] += 4 * static_cast<double>(work_of(form));
   }
   double longest = 0, all = 0;
