@@ -21,21 +21,6 @@ std::vector<Dim> significant(const Shape& shape) {
   return {begin, shape.dims().end()};
 }
 
-// A constant whose rows are all alike, as numbers of one row of `width`.
-std::optional<std::vector<double>> as_row(const Value* value, int64_t width) {
-  if (!value->constant || value->constant->is_absent()) return std::nullopt;
-  const Tensor& tensor = *value->constant;
-  const int64_t last = tensor.rank() > 0 ? tensor.dims().back() : 1;
-  if (tensor.size() < 1 || (last != width && last != 1)) return std::nullopt;
-  const std::vector<double> numbers = load_doubles(tensor);
-  std::vector<double> row(static_cast<size_t>(width));
-  for (int64_t i = 0; i < width; ++i) row[static_cast<size_t>(i)] = numbers[static_cast<size_t>(i % last)];
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    if (numbers[i] != numbers[i % static_cast<size_t>(last)]) return std::nullopt;
-  }
-  return row;
-}
-
 bool changes_rank_only(const Node& node) {
   if (node.op == "Identity") return true;
   if (node.op != "Squeeze" && node.op != "Unsqueeze" && node.op != "Reshape" && node.op != "Flatten") return false;
@@ -178,6 +163,20 @@ std::optional<GateSum> read_sum(Value* value, int depth) {
 }
 
 }  // namespace
+
+std::optional<std::vector<double>> as_row(const Value* value, int64_t width) {
+  if (!value->constant || value->constant->is_absent()) return std::nullopt;
+  const Tensor& tensor = *value->constant;
+  const int64_t last = tensor.rank() > 0 ? tensor.dims().back() : 1;
+  if (tensor.size() < 1 || (last != width && last != 1)) return std::nullopt;
+  const std::vector<double> numbers = load_doubles(tensor);
+  std::vector<double> row(static_cast<size_t>(width));
+  for (int64_t i = 0; i < width; ++i) row[static_cast<size_t>(i)] = numbers[static_cast<size_t>(i % last)];
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] != numbers[i % static_cast<size_t>(last)]) return std::nullopt;
+  }
+  return row;
+}
 
 bool GateTerm::has_weights_of(const GateTerm& other) const {
   if (transposed != other.transposed || first_row != other.first_row || depth != other.depth ||

@@ -46,6 +46,8 @@ std::optional<GateFunction> read_gate_function(Value* value);
 
 // The value that is only given another rank: through Squeeze, Unsqueeze, Identity and Reshape that leave the last axis.
 Value* unranked(Value* value);
+// A constant whose rows are all alike, as numbers of one row of `width`.
+std::optional<std::vector<double>> as_row(const Value* value, int64_t width);
 // Whether every element is zero, as a constant or as a ConstantOfShape.
 bool is_zero(Value* value);
 // The same elements, or both zero.

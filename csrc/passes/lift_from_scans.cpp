@@ -54,6 +54,7 @@ class Lifter {
       scanned_[s.inner] = {s.whole, s.reverse};
       if (axis != 0) moved_axes_[s.inner] = axis;
     }
+    find_late();
     for (Node* node : body_.nodes()) lift(*node);
     for (const auto& c : parts_.collected) {
       if (c.result && whole_of(c.inner) && whole_of(c.inner)->reverse == c.reverse) hands_on_ = true;
@@ -98,9 +99,54 @@ class Lifter {
 
   static bool has_rank(const Value* value) { return value && value->type.is_tensor() && value->shape().has_rank(); }
 
+  // Whether an elementwise result is much larger than all that varies of its inputs.
+  bool expands(const Node& node) const {
+    constexpr int64_t kTimes = 4;
+    const auto count = [](const Value* v) { return std::max<int64_t>(1, v->shape().element_count().hint()); };
+    return has_rank(node.outputs[0]) && std::all_of(node.inputs.begin(), node.inputs.end(), [&](const Value* in) {
+             return !in || in->constant || captured_.count(in) > 0 ||
+                    (has_rank(in) && count(node.outputs[0]) >= kTimes * count(in));
+           });
+  }
+
+  // Finds elementwise nodes that only make more of a slice, as outer products are, for elementwise nodes that wait for
+  // the iteration before. They stay: beside their readers they take no memory for all iterations.
+  void find_late() {
+    std::set<const Value*> waiting;
+    for (const auto& c : parts_.carried) waiting.insert(c.inner);
+    std::set<const Node*> waits, beside;
+    const std::vector<Node*> nodes = body_.nodes();
+    for (const Node* node : nodes) {
+      if (std::none_of(node->inputs.begin(), node->inputs.end(), [&](const Value* v) { return waiting.count(v) > 0; }))
+        continue;
+      waits.insert(node);
+      waiting.insert(node->outputs.begin(), node->outputs.end());
+    }
+    waiting.erase(nullptr);
+    for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
+      const Node* node = *it;
+      if (waits.count(node) > 0 || !is_one_of(kElementwise, node->op) || body_graph_.is_output(node->outputs[0]))
+        continue;
+      const auto readers = body_.readers(node->outputs[0]);
+      const bool is_beside = std::all_of(readers.begin(), readers.end(), [&](const Node* reader) {
+        return beside.count(reader) > 0 || (waits.count(reader) > 0 && is_one_of(kElementwise, reader->op));
+      });
+      if (is_beside) beside.insert(node);
+    }
+    for (const Node* node : nodes) {
+      if (beside.count(node) == 0) continue;
+      const bool is_late = expands(*node) || std::any_of(node->inputs.begin(), node->inputs.end(), [&](const Value* v) {
+                             return v && late_.count(v->producer) > 0;
+                           });
+      if (is_late) late_.insert(node);
+    }
+  }
+
   // Lifts a node if all its inputs are lifted, or the same in every iteration.
   void lift(Node& node) {
-    if (lift_layer(node) || !node.bodies.empty() || node.outputs.empty() || !has_rank(node.outputs[0])) return;
+    if (late_.count(&node) > 0 || lift_layer(node) || !node.bodies.empty() || node.outputs.empty() ||
+        !has_rank(node.outputs[0]))
+      return;
     bool any = false;
     for (Value* in : node.inputs) {
       if (!in) continue;
@@ -275,7 +321,7 @@ class Lifter {
     const bool is_lstm = node.op == "LSTM";
     if (!is_lstm && node.op != "GRU" && node.op != "RNN") return false;
     Value* x = node.inputs[0];
-    if (!varies(x) || x->shape().rank() != 3 || !x->shape()[0].is(1) || node.input(4) || node.input(7) ||
+    if (!varies(x) || x->shape().rank() != 3 || !x->shape()[0].is(1) || node.input(4) ||
         node.int_attr("layout", 0) != 0 || node.string_attr("direction", "forward") != "forward")
       return true;
     std::vector<Value*> inputs{nullptr};
@@ -284,6 +330,8 @@ class Lifter {
       if (node.input(i) && !inputs.back()) return true;
     }
     inputs.push_back(nullptr);
+    Value* peepholes = node.input(7) ? same_of(node.inputs[7]) : nullptr;
+    if (node.input(7) && !peepholes) return true;
     std::vector<ScanParts::Carried*> states;
     for (size_t i = 5; i < (is_lstm ? 7U : 6U); ++i) {
       ScanParts::Carried* state = node.input(i) ? carried_by(node, i) : nullptr;
@@ -297,6 +345,7 @@ class Lifter {
       if (initial && initial->shape().rank() == 2) initial = insert("Unsqueeze", {initial, ints({0})}, initial->name);
       inputs.push_back(initial);
     }
+    if (peepholes) inputs.push_back(peepholes);
     inputs[0] = insert("Squeeze", {whole->whole, ints({1})}, x->name);
     Attrs attrs = node.attrs;
     if (whole->reverse) attrs["direction"] = std::string("reverse");
@@ -465,6 +514,7 @@ class Lifter {
   std::map<const Value*, Value*> captured_;
   std::map<const Value*, Lifted> scanned_, lifted_;
   std::map<const Value*, int64_t> moved_axes_;
+  std::set<const Node*> late_;                     // which stay, though they do not wait
   std::set<const Value*> gone_;                    // carried values that a layer took over
   std::vector<std::pair<Value*, Value*>> finals_;  // results of the Scan, and what they are now
   bool hands_on_ = false;

@@ -18,9 +18,11 @@ struct Cell {
   Value* new_c = nullptr;
   std::vector<GateSum> gates;  // in ONNX's order
   std::vector<GateFunction> functions;
-  std::vector<double> hidden_bias;  // GRU: of the last gate's product with h, which the reset gate multiplies
+  std::vector<double> hidden_bias;   // GRU: of the last gate's product with h, which the reset gate multiplies
+  std::vector<double> peepholes[3];  // LSTM: of the gates i, o and f; empty where one has none
   bool linear_before_reset = false;
-  bool flips_update = false;          // GRU: the first gate is one less what the graph computes
+  bool coupled = false;               // LSTM: f is one less i
+  bool flips_update = false;          // the first gate is one less what the graph computes
   std::vector<GateTerm> later_terms;  // of h, from the step after
   bool is_linked = false;             // the step after has been recognised
   bool is_recognised = false;
@@ -53,8 +55,9 @@ std::vector<GateTerm> operands_of(const Cell& cell) {
 }
 
 bool have_same_weights(const Cell& a, const Cell& b) {
-  if (a.op != b.op || a.gates.size() != b.gates.size() || a.hidden_bias != b.hidden_bias ||
-      a.flips_update != b.flips_update || a.new_h->dtype() != b.new_h->dtype())
+  if (a.op != b.op || a.gates.size() != b.gates.size() || a.hidden_bias != b.hidden_bias || a.coupled != b.coupled ||
+      a.flips_update != b.flips_update || !std::equal(a.peepholes, a.peepholes + 3, b.peepholes) ||
+      a.new_h->dtype() != b.new_h->dtype())
     return false;
   const auto left = operands_of(a), right = operands_of(b);
   if (left.size() != right.size()) return false;
@@ -93,38 +96,6 @@ bool has_dims_of(const Value* a, const Value* b) {
   return a->type.is_tensor() && a->shape().has_rank() && a->shape() == b->shape();
 }
 
-// h' = o * H(c'), c' = f * c + i * g
-std::optional<Cell> read_lstm(Value* new_h) {
-  const auto outer = as_factors(new_h);
-  if (!outer) return std::nullopt;
-  for (size_t side = 0; side < 2; ++side) {
-    const auto o = read_gate_function((*outer)[side]), of_state = read_gate_function((*outer)[1 - side]);
-    if (!o || !of_state) continue;
-    Value* new_c = unranked(of_state->input);
-    const Node* sum = made_by(new_c, "Add");
-    if (!sum) continue;
-    for (size_t kept = 0; kept < 2; ++kept) {
-      const auto old = as_factors(sum->inputs[kept]), fresh = as_factors(sum->inputs[1 - kept]);
-      if (!old || !fresh) continue;
-      for (const auto& [at_f, at_i] : {std::pair(0, 0), std::pair(0, 1), std::pair(1, 0), std::pair(1, 1)}) {
-        const auto f = read_gate_function((*old)[static_cast<size_t>(at_f)]);
-        const auto i = read_gate_function((*fresh)[static_cast<size_t>(at_i)]);
-        const auto g = read_gate_function((*fresh)[static_cast<size_t>(1 - at_i)]);
-        if (!f || !i || !g || !has_one_function({&*i, &*f, &*o})) continue;
-        Cell cell{"LSTM", sum, nullptr, (*old)[static_cast<size_t>(1 - at_f)], new_h, sum->outputs[0]};
-        if (!has_dims_of(cell.c, cell.new_c) && !is_zero(cell.c)) continue;
-        for (Value* in : {i->input, o->input, f->input, g->input}) {
-          auto gate = read_gate_sum(in);
-          if (gate) cell.gates.push_back(std::move(*gate));
-        }
-        cell.functions = {*i, *g, *of_state};
-        if (cell.gates.size() == 4) return cell;
-      }
-    }
-  }
-  return std::nullopt;
-}
-
 // h' as weight * chosen + (1 - weight) * other.
 struct Mixture {
   Value* weight = nullptr;
@@ -153,6 +124,81 @@ std::vector<Mixture> read_mixtures(const Node& node) {
     }
   }
   return found;
+}
+
+// c' = f * c + i * g
+struct StateUpdate {
+  GateFunction i, f, g;
+  Value* c = nullptr;
+  bool coupled = false, flips = false;  // as of a Cell
+};
+
+std::vector<StateUpdate> read_state_updates(const Node& sum) {
+  std::vector<StateUpdate> found;
+  for (size_t kept = 0; sum.op == "Add" && kept < 2; ++kept) {
+    const auto old = as_factors(sum.inputs[kept]), fresh = as_factors(sum.inputs[1 - kept]);
+    if (!old || !fresh) continue;
+    for (const auto& [at_f, at_i] : {std::pair(0, 0), std::pair(0, 1), std::pair(1, 0), std::pair(1, 1)}) {
+      const auto f = read_gate_function((*old)[static_cast<size_t>(at_f)]);
+      const auto i = read_gate_function((*fresh)[static_cast<size_t>(at_i)]);
+      const auto g = read_gate_function((*fresh)[static_cast<size_t>(1 - at_i)]);
+      if (f && i && g) found.push_back({*i, *f, *g, (*old)[static_cast<size_t>(1 - at_f)]});
+    }
+  }
+  for (const Mixture& mixture : read_mixtures(sum)) {
+    const auto gate = read_gate_function(mixture.weight);
+    for (const bool keeps : {false, true}) {
+      const auto g = read_gate_function(keeps ? mixture.other : mixture.chosen);
+      if (gate && g && (!keeps || gate->name == "Sigmoid"))
+        found.push_back({*gate, *gate, *g, keeps ? mixture.chosen : mixture.other, true, keeps});
+    }
+  }
+  return found;
+}
+
+// The row that multiplies a state in a gate's sum, which loses that term; empty where there is none.
+std::vector<double> take_peephole(GateSum& gate, Value* state) {
+  for (auto term = gate.terms.begin(); term != gate.terms.end(); ++term) {
+    const bool is_whole = !term->weights && term->first_column == 0 && term->depth == gate.width;
+    const auto factors = is_whole ? as_factors(term->leaf) : std::nullopt;
+    for (size_t side = 0; factors && side < 2; ++side) {
+      auto row = as_row((*factors)[1 - side], gate.width);
+      if (!row || unranked((*factors)[side]) != unranked(state)) continue;
+      gate.terms.erase(term);
+      return *std::move(row);
+    }
+  }
+  return {};
+}
+
+// h' = o * H(c')
+std::optional<Cell> read_lstm(Value* new_h) {
+  const auto outer = as_factors(new_h);
+  if (!outer) return std::nullopt;
+  for (size_t side = 0; side < 2; ++side) {
+    const auto o = read_gate_function((*outer)[side]), of_state = read_gate_function((*outer)[1 - side]);
+    if (!o || !of_state) continue;
+    Value* new_c = unranked(of_state->input);
+    const Node* sum = new_c->producer;
+    if (!sum || (sum->op != "Add" && sum->op != "Sub")) continue;
+    for (const StateUpdate& update : read_state_updates(*sum)) {
+      if (!has_one_function({&update.i, &update.f, &*o})) continue;
+      Cell cell{"LSTM", sum, nullptr, update.c, new_h, new_c};
+      if (!has_dims_of(cell.c, cell.new_c) && !is_zero(cell.c)) continue;
+      for (Value* in : {update.i.input, o->input, update.f.input, update.g.input}) {
+        auto gate = read_gate_sum(in);
+        if (!gate) break;
+        const size_t at = cell.gates.size();
+        if (at < 3) cell.peepholes[at] = take_peephole(*gate, at == 1 ? new_c : cell.c);
+        cell.gates.push_back(std::move(*gate));
+      }
+      cell.functions = {update.i, update.g, *of_state};
+      cell.coupled = update.coupled;
+      cell.flips_update = update.flips;
+      if (cell.gates.size() == 4) return cell;
+    }
+  }
+  return std::nullopt;
 }
 
 // The last gate: tanh(x W + r * (h R + b)) or tanh(x W + (r * h) R).
@@ -266,7 +312,7 @@ class CellReader {
  private:
   struct Weights {
     const Cell* cell;
-    Value *w, *r, *b;
+    Value *w, *r, *b, *p;
   };
 
   Cell* maker(Value* state) {
@@ -352,6 +398,11 @@ class CellReader {
     before->is_linked = true;
     before->later_terms.clear();
     for (const GateSum& gate : cell.gates) before->later_terms.push_back(*state_term(cell, gate));
+    // Products with a c of zero may have been folded away, too.
+    for (const size_t gate : {size_t{0}, size_t{2}}) {
+      if (before->c && is_zero(before->c) && before->peepholes[gate].empty())
+        before->peepholes[gate] = cell.peepholes[gate];
+    }
   }
 
   // Every gate is a sum of products by matrices, one of them of h, and all have the same operands.
@@ -400,7 +451,7 @@ class CellReader {
     return !value || is_zero(value) ? nullptr : with_step_axis(position, value);
   }
 
-  // W, R and B of a cell, shared by the steps that have the same.
+  // W, R, B and the peepholes of a cell, shared by the steps that have the same.
   const Weights& weights_of(const Cell& cell, DType dtype) {
     for (const Weights& known : weights_) {
       if (have_same_weights(cell, *known.cell)) return known;
@@ -433,7 +484,16 @@ class CellReader {
       return rewriter_.add_constant(name + what, std::move(tensor));
     };
     weights_.push_back({&cell, constant(".W", {1, gates * hidden, depth}, w),
-                        constant(".R", {1, gates * hidden, hidden}, r), constant(".B", {1, 2 * gates * hidden}, b)});
+                        constant(".R", {1, gates * hidden, hidden}, r), constant(".B", {1, 2 * gates * hidden}, b),
+                        nullptr});
+    std::vector<double> p;
+    for (const auto& row : cell.peepholes) {
+      const double sign = cell.flips_update && &row == cell.peepholes ? -1 : 1;
+      if (!row.empty()) p.resize(static_cast<size_t>(3 * hidden));
+      for (size_t i = 0; i < row.size(); ++i)
+        p[static_cast<size_t>((&row - cell.peepholes) * hidden) + i] = sign * row[i];
+    }
+    if (!p.empty()) weights_.back().p = constant(".P", {1, 3 * hidden}, p);
     return weights_.back();
   }
 
@@ -447,6 +507,7 @@ class CellReader {
     const bool is_lstm = cell.op == "LSTM";
     std::vector<Value*> inputs{x, weights.w, weights.r, weights.b, nullptr, state_of(position, cell.h)};
     if (is_lstm) inputs.push_back(state_of(position, cell.c));
+    if (weights.p) inputs.push_back(weights.p);
     Attrs attrs{{"hidden_size", cell.hidden()}};
     std::vector<std::string> names;
     std::vector<double> alpha, beta;
@@ -461,6 +522,7 @@ class CellReader {
     if (!is_usual) attrs["activations"] = names;
     if (!alpha.empty()) attrs["activation_alpha"] = alpha;
     if (!beta.empty()) attrs["activation_beta"] = beta;
+    if (cell.coupled) attrs["input_forget"] = int64_t{1};
     if (cell.linear_before_reset) attrs["linear_before_reset"] = int64_t{1};
     std::vector<std::string> outputs{"", cell.new_h->name};
     if (is_lstm) outputs.push_back(cell.new_c->name);

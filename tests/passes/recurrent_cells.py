@@ -39,6 +39,7 @@ def constants(gates: int) -> list[str]:
         weights("wz", INPUT + HIDDEN, HIDDEN),
         weights("wn", INPUT + HIDDEN, HIDDEN),
         weights("bz", HIDDEN),
+        *(weights(name, HIDDEN) for name in ("pi", "po", "pf")),
         "constant one = float32[] {1.0}",
         "constant last = int64[1] {-1}",
         *(f"constant at{i} = int64[1] {{{i * HIDDEN}}}" for i in range(gates + 1)),
@@ -91,6 +92,41 @@ def lstm_activations(t: str, x: str, h: str, c: str) -> list[str]:
     """Other functions than the usual ones."""
     lines = [line.replace("Tanh(d", "Softsign(d") for line in lstm_split(t, x, h, c)]
     return [line.replace("= Sigmoid(", "= HardSigmoid(").replace(f"out{t} = Tanh", f"out{t} = Relu") for line in lines]
+
+
+def lstm_peepholes(t: str, x: str, h: str, c: str) -> list[str]:
+    """Gates that look at the cell state: the output gate at the new one."""
+    lines = []
+    for line in lstm_split(t, x, h, c):
+        for gate, letter, state in (("i", "a", c), ("f", "b", c), ("o", "e", f"c{t}")):
+            if line == f"{gate}{t} = Sigmoid({letter}{t})":
+                lines += [f"{gate}p{t} = Mul({state}, p{gate})", f"{gate}s{t} = Add({letter}{t}, {gate}p{t})"]
+                line = f"{gate}{t} = Sigmoid({gate}s{t})"
+        lines.append(line)
+    late = [line for line in lines if line.startswith(("op", "os", f"o{t} "))]
+    early = [line for line in lines if line not in late]
+    return [*early[:-1], *late, early[-1]]
+
+
+def lstm_coupled(t: str, x: str, h: str, c: str) -> list[str]:
+    """The forget gate is one less the input gate."""
+    return [line.replace(f"Sigmoid(b{t})", f"Sub(one, i{t})") for line in lstm_split(t, x, h, c)]
+
+
+def lstm_coupled_by_forget(t: str, x: str, h: str, c: str) -> list[str]:
+    """The input gate is one less the forget gate, which looks at the cell state."""
+    lines = lstm_peepholes(t, x, h, c)
+    lines = [line for line in lines if not line.startswith((f"ip{t} ", f"is{t} ", f"i{t} "))]
+    at = lines.index(f"f{t} = Sigmoid(fs{t})")
+    return [*lines[: at + 1], f"i{t} = Sub(one, f{t})", *lines[at + 1 :]]
+
+
+def lstm_moved(t: str, x: str, h: str, c: str) -> list[str]:
+    """One product less: c + i (g - c)."""
+    lines = lstm_split(t, x, h, c)
+    at = lines.index(f"kept{t} = Mul(f{t}, {c})")
+    step = [f"way{t} = Sub(g{t}, {c})", f"part{t} = Mul(way{t}, i{t})", f"c{t} = Add({c}, part{t})"]
+    return [*lines[:at], *step, *lines[at + 3 :]]
 
 
 def gru_after(t: str, x: str, h: str, c: str) -> list[str]:
@@ -169,6 +205,10 @@ CELLS: dict[str, tuple[str, int, Writer]] = {
     "lstm-split": ("LSTM", 4, lstm_split),
     "lstm-concat": ("LSTM", 4, lstm_concat),
     "lstm-activations": ("LSTM", 4, lstm_activations),
+    "lstm-peepholes": ("LSTM", 4, lstm_peepholes),
+    "lstm-coupled": ("LSTM", 4, lstm_coupled),
+    "lstm-coupled-by-forget": ("LSTM", 4, lstm_coupled_by_forget),
+    "lstm-moved": ("LSTM", 4, lstm_moved),
     "gru-after": ("GRU", 3, gru_after),
     "gru-before": ("GRU", 3, gru_before),
     "gru-renewing": ("GRU", 3, gru_renewing),
