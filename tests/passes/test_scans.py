@@ -164,6 +164,32 @@ def test_each_kind_of_node_that_leaves(name: str) -> None:
     sizes_agree(text, "lift_from_scans")
 
 
+def test_what_only_makes_more_of_a_slice_stays() -> None:
+    """An outer product for the sum of a memory, and its function; what also leaves the loop by itself is lifted."""
+    text = f"""graph "g" (x: float32[T,B,5], h: float32[B,5,5]) -> (hn, y) {{
+      hn, y = Scan(h, x) {{num_scan_inputs=1}} with {{
+        body = graph "step" (h: float32[B,5,5], xt: float32[B,5]) -> (ht, z) {{
+          {cells.weights("v", 5, 5)}
+          constant first = int64[1] {{1}}
+          constant second = int64[1] {{2}}
+          k = MatMul(xt, v)
+          column = Unsqueeze(k, second)
+          row = Unsqueeze(xt, first)
+          outer = Mul(column, row)
+          gate = Tanh(outer)
+          ht = Add(h, gate)
+          other = Sub(column, row)
+          z = Exp(other)
+        }}
+      }}
+    }}"""
+    graph = after(text, "lift_from_scans")
+    outside, inside = str(graph).split("with {")
+    assert [op in inside for op in ("Mul(", "Tanh(", "Add(")] == [True] * 3
+    assert [op in outside for op in ("MatMul(", "Sub(", "Exp(")] == [True] * 3
+    sizes_agree(text, "lift_from_scans")
+
+
 LOOP = """graph "g" (x: float32[T,B,{size}], h: float32[B,5], c: float32[B,5]) -> (hn, cn, y) {{
   constant zero = int64[] {{0}}
   constant always = bool[] {{true}}
