@@ -6,6 +6,7 @@ import neo
 import numpy as np
 import pytest
 from neo import ShapeError, _native
+from neo.select import Flat, Problem, solve
 
 from benchmarks.models.recurrent import recurrent_stack
 from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, pick, rejections
@@ -269,3 +270,38 @@ def test_the_states_of_all_layers_in_a_module_that_is_saved(op, tmp_path: Path):
     for found in (module.run(feeds), neo.load(tmp_path / "m.neo").run(feeds)):
         for name, value in found.items():
             np.testing.assert_allclose(value, expected[name], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_layers_that_read_each_other_anyhow(seed):
+    """Groups neither wait for each other nor for what reads them, whatever the order of the nodes."""
+    random = np.random.default_rng(seed)
+    graph = _native.Graph()
+    sequences = [graph.add_input("x", "float32", [4, 2, 6])]
+    states = [graph.add_input("s", "float32", [1, 2, 6])]
+    inputs = [floats(random, [4, 2, 6]), floats(random, [1, 2, 6])]
+    tops = []
+    for i in range(9):
+        if tops and random.random() < 0.3:
+            v = pick(random, states)
+            states.append(graph.add_node("Tanh", [v], [f"s{i}"], {}, f"s{i}").outputs[0])
+        weights = [graph.add_constant(f"{n}{i}", floats(random, [1, 24, 6]) / 2) for n in "wr"]
+        start = [pick(random, states) if random.random() < 0.4 else None for _ in "hc"]
+        x = tops[-1] if tops and random.random() < 0.8 else pick(random, sequences)
+        names = [f"{n}{i}" if n == "y" or random.random() < 0.5 else "" for n in "yhc"]
+        node = graph.add_node("LSTM", [x, *weights, None, None, *start], names, {"hidden_size": 6}, f"layer{i}")
+        states += [v for v in node.outputs[1:] if v is not None]
+        axis = graph.add_constant(f"axis{i}", np.array([1], np.int64))
+        tops.append(graph.add_node("Squeeze", [node.outputs[0], axis], [f"x{i}"], {}, f"move{i}").outputs[0])
+        sequences.append(tops[-1])
+    graph.outputs = [tops[-1], *(v for v in states[1:] + tops[:-1] if random.random() < 0.4)]
+    tier = TIERS[-1]
+
+    def allow(node, routine):
+        return routine.startswith((ROUTINE, "cpu/reference")) or not node.startswith("layer")
+
+    problem = _native.build_problem(graph, f"cpu:{tier}", 2, allow)
+    solution = solve(Problem.from_flat(Flat(*problem.flat)))
+    module = problem.lower(list(solution.choice), float(solution.total), 2, keeps_denormals=False)
+    for a, e in zip(module.call(inputs), graph.evaluate(inputs), strict=True):
+        assert_close(a, e, 200)
