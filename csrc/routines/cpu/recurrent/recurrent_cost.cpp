@@ -41,6 +41,9 @@ double strassen_us(const StrassenPlan& plan, double rows, const Target& target) 
 double recurrent_us(const RecurrentForm& form, const RecurrentMethod& method, int64_t steps, int64_t batch,
                     const Target& target) {
   constexpr double kInputBesideShare = 0.5;  // of its time that the recurrent product does not hide
+  // The same of a core of two FMAs per cycle whose last cache is near, where weights come from there, and where its
+  // private cache keeps those of an LSTM.
+  constexpr double kFarShown = 0.35, kOwnShown = 0.5;
   constexpr double kBesideEfficiency = 0.88;
   // Nor is it faster, however fast the core: it reads a value for every two products, or for every one.
   const double beside_peak = (form.kind == CellKind::Lstm ? 215 : 160) * 1e3;
@@ -65,8 +68,10 @@ double recurrent_us(const RecurrentForm& form, const RecurrentMethod& method, in
   // Threads that have directions of their own do all steps of one before the next.
   const bool alone = batch == 1 && target.threads <= form.directions;
   const double lap = bytes / (alone ? static_cast<double>(form.directions) : split.by_step ? speedup : 1);
-  // A last cache that is near gives what both products read at one rate, while a core of one FMA per cycle does both.
-  const bool is_near = tiles.small > 0 && far_byte_us(target) == 0;
+  // A last cache that is near gives what both products read at one rate, while a core of one FMA per cycle does both. A
+  // core of two has time for some of the input's while the weights of a step arrive.
+  const bool has_near_cache = tiles.small > 0 && far_byte_us(target) == 0;
+  const bool is_near = has_near_cache && !has_wide_fmas(target);
   double pass_us = is_near ? stream_us(bytes / speedup) : reading_us(bytes / speedup, lap, target);
   if ((is_near ? bytes + input_bytes : bytes) > kLastCacheBytes)
     pass_us = std::max(pass_us, bytes / (target.memory_gbps * 1e3));
@@ -90,7 +95,10 @@ double recurrent_us(const RecurrentForm& form, const RecurrentMethod& method, in
   double input_us = 0;
   if (tiles.small > 0) {
     const double first = std::min(1.0, tiles.small / std::max(count, 1.0));
-    const double most = std::max(kInputBesideShare / peak, 1 / beside_peak) * input_flops / speedup;
+    const bool is_own = lap <= static_cast<double>(private_caches(target).l2_bytes);
+    const double shown = !is_own ? kFarShown : form.kind == CellKind::Lstm ? kOwnShown : 1;
+    const double exposed = has_near_cache ? shown / peak : std::max(kInputBesideShare / peak, 1 / beside_peak);
+    const double most = exposed * input_flops / speedup;
     const double both_us = count * sums_us * efficiency + input_flops / (peak * speedup);
     const double rest_us =
         is_near ? std::max(0.0, both_us / kBesideEfficiency - count * std::max(reads_us, sums_us)) : most;
