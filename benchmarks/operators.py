@@ -7,6 +7,9 @@ cases the reference runs, and every case that is slower than the peer, with its 
 arithmetic allow.
 
 An operator that ONNX Runtime has not for a dtype has no ratio; its time is beside the limit alone.
+
+``--random 300`` takes cases of ``models/random_operators.py`` instead, which nobody has seen; those by the reference that
+take long are listed too.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ import numpy as np
 
 from benchmarks.environment import commit, describe
 from benchmarks.models.operators import Case, cases
+from benchmarks.models.random_operators import RandomCase, random_case
 
 #: Below this ratio a case is listed.
 SLOW = 0.8
@@ -39,6 +43,8 @@ SLOW = 0.8
 REVIEWED = {
     r"^ReduceLogSumExp int": "ONNX Runtime adds exponentials that it rounds to integers, and gives other results",
 }
+#: Microseconds from which a case of the reference is listed, however fast the peer is.
+LONG_US = 20.0
 ENGINES = ("neo", "ort")
 #: Seconds of a case's calls in each round, and the rounds.
 ROUND_SECONDS = 0.01
@@ -64,7 +70,7 @@ class Found:
 # A worker: one engine that answers lines of JSON.
 
 
-def _neo_runner(case: Case, threads: int) -> tuple[Callable[[], Sequence[np.ndarray]], dict[str, Any]]:
+def _neo_runner(case: Case | RandomCase, threads: int) -> tuple[Callable[[], Sequence[np.ndarray]], dict[str, Any]]:
     import neo
 
     model, feeds = case.build()
@@ -78,7 +84,7 @@ def _neo_runner(case: Case, threads: int) -> tuple[Callable[[], Sequence[np.ndar
     return lambda: list(module.run(feeds).values()), about
 
 
-def _ort_runner(case: Case, threads: int) -> tuple[Callable[[], Sequence[np.ndarray]], dict[str, Any]]:
+def _ort_runner(case: Case | RandomCase, threads: int) -> tuple[Callable[[], Sequence[np.ndarray]], dict[str, Any]]:
     import onnxruntime
 
     model, feeds = case.build()
@@ -99,7 +105,7 @@ def work(engine: str, threads: int) -> None:
     threads : int
         Of the module or session.
     """
-    everything = {case.name: case for case in cases()}
+    everything: dict[str, Case | RandomCase] = {case.name: case for case in cases()}
     make = {"neo": _neo_runner, "ort": _ort_runner}[engine]
     run: Callable[[], Sequence[np.ndarray]] = list
     answers = sys.stdout
@@ -109,7 +115,9 @@ def work(engine: str, threads: int) -> None:
         answer: dict[str, Any]
         try:
             if "case" in request:
-                run, answer = make(everything[request["case"]], threads)
+                name = request["case"]
+                case = random_case(int(name[1:].split()[0])) if name.startswith("#") else everything[name]
+                run, answer = make(case, threads)
                 first = [np.asarray(v) for v in run()]
                 plain = [v if v.dtype.kind in "biufc" else v.astype(np.float32) for v in first]
                 np.savez(request["to"], *plain)
@@ -208,12 +216,12 @@ def differs(found: np.ndarray, expected: np.ndarray, dtype: str) -> str:
     return f"{int(bad.sum())} of {found.size} differ, {np.nanmax(error) / scale:.1g}" if bad.any() else ""
 
 
-def measure(case: Case, workers: dict[str, Worker], peak: tuple[float, float], folder: Path) -> Found:
+def measure(case: Case | RandomCase, workers: dict[str, Worker], peak: tuple[float, float], folder: Path) -> Found:
     """Compare the engines on one case.
 
     Parameters
     ----------
-    case : Case
+    case : Case or RandomCase
         What to run.
     workers : dict
         Of each engine.
@@ -222,8 +230,7 @@ def measure(case: Case, workers: dict[str, Worker], peak: tuple[float, float], f
     folder : Path
         For outputs.
     """
-    dtype = next(o.dtype for o in case.operands if o)
-    found = Found(case.name, case.family, dtype)
+    found = Found(case.name, case.family, case.dtype)
     outputs: dict[str, list[np.ndarray]] = {}
     for engine, worker in workers.items():
         path = folder / f"{engine}.npz"
@@ -237,7 +244,7 @@ def measure(case: Case, workers: dict[str, Worker], peak: tuple[float, float], f
             found.routine = answer["routine"]
             found.limit_us = max(answer["flops"] / peak[0], answer["bytes"] / peak[1])
     if len(outputs) == len(ENGINES):
-        notes = [differs(a, b, dtype) for a, b in zip(outputs["neo"], outputs["ort"], strict=False)]
+        notes = [differs(a, b, case.dtype) for a, b in zip(outputs["neo"], outputs["ort"], strict=False)]
         found.wrong = "; ".join(n for n in notes if n)
     times: dict[str, list[float]] = defaultdict(list)
     for index in range(ROUNDS):
@@ -314,15 +321,16 @@ def page(everything: Sequence[Found], threads: int, about: Sequence[str]) -> str
     for title, groups in by.items():
         lines += [*_group(title, groups), ""]
     slow = sorted((f for f in everything if 0 < f.ratio < SLOW), key=lambda f: f.ratio)
+    slow += [f for f in everything if _is_reference(f) and not 0 < f.ratio < SLOW and f.us.get("neo", 0) > LONG_US]
     if slow:
         lines += [
-            "## Slower than the peer",
+            "## Slower than the peer, or long by the reference",
             "",
             "| case | ratio | neo, us | ONNX Runtime, us | of the limit | routine | why it stays |",
             "|---|---|---|---|---|---|---|",
         ]
         lines += [
-            f"| {f.name} | {f.ratio:.3f} | {f.us['neo']:.1f} | {f.us['ort']:.1f} | {f.limit_us / f.us['neo']:.0%} | {f.routine} | {reviewed(f.name)} |"
+            f"| {f.name} | {f.ratio:.3f} | {f.us['neo']:.1f} | {f.us.get('ort', math.nan):.1f} | {f.limit_us / f.us['neo']:.0%} | {f.routine} | {reviewed(f.name)} |"
             for f in slow
         ]
         lines.append("")
@@ -341,6 +349,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--only", default="", help="a regular expression that names of cases must contain")
     parser.add_argument("--every", type=int, default=1, help="take one case in so many")
+    parser.add_argument("--random", type=int, default=0, help="take so many random cases")
+    parser.add_argument("--seed", type=int, default=0, help="of the first random case")
     parser.add_argument("--page", type=Path, help="where the page goes; default: it is printed")
     parser.add_argument("--record", type=Path, help="a file of JSON lines; cases that it has are not measured again")
     parser.add_argument("--worker", choices=ENGINES, help=argparse.SUPPRESS)
@@ -355,7 +365,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     done: dict[str, Found] = {}
     if options.record and options.record.exists():
         done = {f["name"]: Found(**f) for f in map(json.loads, options.record.read_text().splitlines())}
-    chosen = [c for c in cases() if re.search(options.only, c.name)][:: options.every]
+    seeds = range(options.seed, options.seed + options.random)
+    every: list[Case | RandomCase] = [*map(random_case, seeds)] if options.random else [*cases()]
+    chosen = [c for c in every if re.search(options.only, c.name)][:: options.every]
     workers = {engine: Worker(engine, options.threads) for engine in ENGINES}
     try:
         with tempfile.TemporaryDirectory() as folder:

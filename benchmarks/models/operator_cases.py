@@ -76,6 +76,11 @@ class Case:
         op = f"{self.domain}.{self.op}" if self.domain else self.op
         return f"{op} {'x'.join(dict.fromkeys(kinds))} {self.form}"
 
+    @property
+    def dtype(self) -> str:
+        """Of the first operand."""
+        return next(o.dtype for o in self.operands if o)
+
     def build(self) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
         """Return the model and its inputs."""
         random = np.random.default_rng(zlib.crc32(self.name.encode()))
