@@ -509,6 +509,10 @@ def test_gathering_rows_says_which_index_lies_outside(width):
             pinned(data, indices)
 
 
+#: Dtypes that TopK has kernels for.
+RANKED = ["float32", "float64", "int8", "uint8", "int16", "int32", "int64"]
+
+
 def top_k_graph(dims, dtype, k, attrs, outputs, symbols=False):
     graph = _native.Graph()
     x = graph.add_input("x", dtype, symbolic(dims, symbols))
@@ -527,7 +531,7 @@ def ties(random, dtype, dims):
 
 
 @by_tier
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32"])
+@pytest.mark.parametrize("dtype", RANKED)
 def test_largest_elements(dtype, tier):
     for seed in range(2 * CASES):
         random = np.random.default_rng(seed)
@@ -539,6 +543,19 @@ def test_largest_elements(dtype, tier):
         attrs = {"axis": axis - pick(random, [0, len(dims)]), "largest": int(random.integers(2)), "sorted": 1}
         outputs = pick(random, [["v", "i"], ["v"], ["", "i"]])
         graph = top_k_graph(dims, dtype, k, attrs, outputs, symbols=bool(random.integers(2)))
+        check(graph, tier, "top", TOP_K, [ties(random, dtype, dims)])
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", RANKED)
+def test_largest_of_lines_side_by_side(dtype, tier):
+    """More lines than lanes, and some that are left; few are kept by columns, more of them by lines."""
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        dims = [pick(random, [1, 3]), pick(random, [1, 2, 17, 40, 300]), pick(random, [2, 31, 32, 67, 130])]
+        k = min(dims[1], pick(random, [1, 2, 16, 17, 100]))
+        outputs = pick(random, [["v", "i"], ["v"], ["", "i"]])
+        graph = top_k_graph(dims, dtype, k, {"axis": 1, "largest": seed % 2}, outputs, symbols=seed % 3 == 0)
         check(graph, tier, "top", TOP_K, [ties(random, dtype, dims)])
 
 
@@ -559,7 +576,7 @@ def test_largest_of_no_lines(tier):
 
 
 @by_tier
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32"])
+@pytest.mark.parametrize("dtype", RANKED)
 def test_as_many_of_the_largest_as_running_tells(dtype, tier):
     for seed in range(CASES):
         random = np.random.default_rng(seed)
@@ -585,5 +602,5 @@ def test_more_of_the_largest_than_there_are():
 
 
 def test_top_k_says_why_it_declines():
-    graph = top_k_graph([4], "int16", 2, {"axis": -1}, ["v", "i"])
+    graph = top_k_graph([4], "uint16", 2, {"axis": -1}, ["v", "i"])
     assert rejections(graph, TIERS[0], "top")[TOP_K] == "there is no kernel for its dtype"
