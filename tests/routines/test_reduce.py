@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from neo import _native
+from neo.errors import Error
 
 from tests.routines.pinning import TIERS, assert_close, compile_pinned, floats, pick, rejections
 
@@ -179,7 +180,22 @@ def test_positions_of_extremes(op, dtype, tier):
 
 
 @by_tier
-@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"])
+def test_lengths_of_integers(dtype, tier):
+    """Rounded down, of sums that 64 bits hold, of longer ones, and of some that 128 do not."""
+    bounds = np.iinfo(dtype)
+    for seed in range(2 * CASES):
+        random = np.random.default_rng(seed)
+        dims = [pick(random, [0 if seed == 5 else 1, *SIZES, 200]) for _ in range(int(random.integers(1, 4)))]
+        axes = run_of_axes(random, len(dims))
+        most = pick(random, [3, 10000, 1 << 31, bounds.max])
+        x = random.integers(max(bounds.min, -most), min(bounds.max, most), dims, dtype, endpoint=True)
+        x.ravel()[: seed % 3] = bounds.min if seed % 2 else bounds.max
+        check(build("ReduceL2", x, [np.array(axes, np.int64)], {"keepdims": seed % 2}), tier, TYPED, x, 1, True)
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"])
 @pytest.mark.parametrize("op", ["ReduceLogSum", "ReduceLogSumExp"])
 def test_logarithms_of_integers(op, dtype, tier):
     """Whole parts of numbers that are no integers; powers of two have logarithms far from one."""
@@ -268,6 +284,52 @@ def test_channel_norms(op, tier):
         operands = [floats(random, [channels]) for _ in range(2)]
         attrs = {"epsilon": 1e-3, **({"num_groups": groups} if op == "GroupNormalization" else {})}
         check(build(op, x, operands, attrs), tier, NORM, x, int(np.prod(dims[1:])))
+
+
+def run_time_axes(op, x, rank_of_axes, attrs):
+    """A graph of one node whose axes are an input."""
+    graph = _native.Graph()
+    operands = [graph.add_input("x", x.dtype.name, list(x.shape)), graph.add_input("axes", "int64", rank_of_axes)]
+    graph.outputs = graph.add_node(op, operands, ["y"], attrs, "node").outputs
+    return graph
+
+
+@by_tier
+@pytest.mark.parametrize(("op", "dtype"), [("ReduceSum", "float32"), ("ReduceMax", "int8"), ("ReduceL2", "int64")])
+def test_axes_that_only_a_call_tells(op, dtype, tier):
+    """Neighbours, some of which are of one element, and those that are none, which the reference takes."""
+    routine = REDUCE if dtype == "float32" else TYPED
+    for seed in range(2 * CASES):
+        random = np.random.default_rng(seed)
+        dims = [pick(random, [1, 1, 2, 5, 17]) for _ in range(int(random.integers(1, 5)))]
+        x = random.integers(-9, 9, dims).astype(dtype)
+        count = int(random.integers(0, len(dims) + 1))
+        axes = random.permutation(len(dims))[:count] - len(dims) * (seed % 2)
+        attrs = {"keepdims": 1 if count == 0 else seed // 2 % 2, "noop_with_empty_axes": seed % 2}
+        graph = run_time_axes(op, x, ["A"] if attrs["keepdims"] else [count], attrs)
+        pinned = compile_pinned(graph, tier, {"node": routine})
+        assert pinned.routines["node"] == routine
+        for threads in (1, 3):
+            np.testing.assert_array_equal(pinned(x, axes, threads=threads), graph.evaluate([x, axes])[0])
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_scans_along_axes_that_only_a_call_tells(dtype, tier):
+    x = np.random.default_rng(0).integers(-9, 9, [3, 5, 67]).astype(dtype)
+    for attrs in ({}, {"exclusive": 1, "reverse": 1}):
+        graph = run_time_axes("CumSum", x, [], attrs)
+        pinned = compile_pinned(graph, tier, {"node": "cpu/scan"})
+        for axis in (*range(-3, 3), 1):
+            np.testing.assert_array_equal(pinned(x, np.array(axis)), graph.evaluate([x, np.array(axis)])[0])
+
+
+def test_says_which_axis_lies_outside():
+    x = np.zeros([2, 3], np.float32)
+    for op, routine, axes in (("ReduceSum", REDUCE, np.array([2])), ("CumSum", "cpu/scan", np.array(-3))):
+        pinned = compile_pinned(run_time_axes(op, x, list(axes.shape), {}), TIERS[0], {"node": routine})
+        with pytest.raises(Error, match="ax"):
+            pinned(x, axes)
 
 
 def test_says_why_it_declines():

@@ -3,6 +3,7 @@
 
 #include "routines/cost/step_cost.h"
 #include "routines/cpu/reduce/reduce_plan.h"
+#include "routines/cpu/reduce/run_time_axes.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
 #include "routines/patterns/float_tensor.h"
@@ -30,28 +31,26 @@ class ReduceRoutine final : public RoutineOf<ReduceRoutine> {
     if (!is_float_tensor(node.inputs.front())) return "the input is not a float32 tensor of known rank";
     if (!reduce_kind(node)) return "there is no kernel for its power";
     if (!workload.outputs.front()->shape().has_rank()) return "the rank of the result is not known";
-    if (!reduced_run(node)) return "the axes are not known neighbours";
+    if (!reduced_run(node) && !has_run_time_axes(node)) return "the axes are not known neighbours";
     return std::nullopt;
   }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     constexpr double kExpCycles = 10;
     const Node& node = workload.root();
-    const ReduceShape shape = shape_along(node.inputs.front()->shape().hint_dims(), *reduced_run(node));
-    Candidate c = Candidate::plain(workload);
-    for (size_t i = 1; i < c.inputs.size(); ++i) c.inputs[i].reset();
+    const ReduceShape shape = shape_along(node.inputs.front()->shape().hint_dims(), likely_run(node));
+    Candidate c = reduction_candidate(workload);
     price(c, workload, reduction_load(StepFamily::Reduce, shape, node.op == "ReduceLogSumExp" ? kExpCycles : 1, target),
           target);
     return {std::move(c)};
   }
 
-  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                                          PackedStore&) {
     const Node& node = candidate.workload->root();
     ReduceArgs args;
     args.kind = *reduce_kind(node);
-    return std::make_unique<ReductionStep<ReduceArgs>>(args, *reduced_run(node),
-                                                       NEO_PICK_TIER(target.isa, reduce_tasks));
+    return make_reduction(candidate, ops, args, reduced_run(node), NEO_PICK_TIER(target.isa, reduce_tasks));
   }
 };
 

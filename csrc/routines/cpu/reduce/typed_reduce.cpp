@@ -4,6 +4,7 @@
 #include "routines/cost/step_cost.h"
 #include "routines/cpu/eltwise/typed_compiler.h"
 #include "routines/cpu/reduce/reduce_plan.h"
+#include "routines/cpu/reduce/run_time_axes.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
 
@@ -49,19 +50,16 @@ class TypedReduceRoutine final : public RoutineOf<TypedReduceRoutine> {
     if (!kind) return "there is no kernel for its power";
     const auto lane = lane_of(x->dtype());
     if (!lane || !has_typed_reduce(*kind, *lane)) return "there is no kernel for its dtype";
-    if (!reduced_run(node)) return "the axes are not known neighbours";
+    if (!reduced_run(node) && !has_run_time_axes(node)) return "the axes are not known neighbours";
     return std::nullopt;
   }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Value* x = workload.root().inputs.front();
-    Candidate c;
-    c.inputs.resize(workload.inputs.size());
-    c.inputs.front() = plain_schema(x->type);
-    c.outputs.push_back(plain_schema(workload.outputs.front()->type));
+    Candidate c = reduction_candidate(workload);
     const Node& node = workload.root();
     const bool finds = node.op == "ArgMax" || node.op == "ArgMin";
-    const ReduceShape shape = shape_along(x->shape().hint_dims(), *reduced_run(node));
+    const ReduceShape shape = shape_along(x->shape().hint_dims(), likely_run(node));
     price(c, workload,
           finds
               ? positions_load(shape, x->dtype() == DType::Float32 ? target.lanes() : 1, target)
@@ -70,7 +68,7 @@ class TypedReduceRoutine final : public RoutineOf<TypedReduceRoutine> {
     return {std::move(c)};
   }
 
-  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                                          PackedStore&) {
     const Node& node = candidate.workload->root();
     const DType dtype = node.inputs.front()->dtype();
@@ -79,8 +77,7 @@ class TypedReduceRoutine final : public RoutineOf<TypedReduceRoutine> {
     args.lane = *lane_of(dtype);
     args.select_last = node.int_attr("select_last_index", 0) != 0;
     args.is_truth = dtype == DType::Bool;
-    return std::make_unique<ReductionStep<TypedReduceArgs>>(args, *reduced_run(node),
-                                                            NEO_PICK_TIER(target.isa, typed_reduce_tasks));
+    return make_reduction(candidate, ops, args, reduced_run(node), NEO_PICK_TIER(target.isa, typed_reduce_tasks));
   }
 };
 

@@ -24,9 +24,8 @@ constexpr bool has_typed_reduce(ReduceKind kind, Lane lane) {
   if (lane == Lane::F64) return true;
   if (lane > Lane::U64) return false;
   if (kind == ReduceKind::Mean) return lane != Lane::U64;
-  if (kind == ReduceKind::L2) return false;  // sums of squares outgrow 64 bits
-  const bool is_real = kind == ReduceKind::LogSum || kind == ReduceKind::LogSumExp;
-  return !is_real || lane == Lane::I32 || lane == Lane::I64;
+  const bool has_root = kind == ReduceKind::L2 || kind == ReduceKind::LogSum || kind == ReduceKind::LogSumExp;
+  return !has_root || lane_bytes(lane) >= 4;
 }
 
 }  // namespace neo

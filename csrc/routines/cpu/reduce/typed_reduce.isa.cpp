@@ -228,6 +228,93 @@ NEO_KERNEL fold_as_reals(const TypedReduceArgs& args, int64_t begin, int64_t end
   }
 }
 
+// Lengths of vectors of integers, rounded down; at most the dtype's largest number.
+
+// All bits of the magnitudes.
+template <class T>
+struct Bits : Plus<Unsigned<T>> {
+  using U = Unsigned<T>;
+  static NEO_INLINE U of(T x) { return is_signed_type<T> && x < (T)0 ? (U)(0 - (U)x) : (U)x; }
+  static NEO_INLINE U merge(U a, U b) { return a | b; }
+};
+template <class T>
+struct WideSquares : Wide<T, uint64_t> {
+  static NEO_INLINE uint64_t of(T x) {
+    const uint64_t magnitude = Bits<T>::of(x);
+    return magnitude * magnitude;
+  }
+};
+
+// Whether 64 bits hold the sum of squares of so many numbers.
+NEO_INLINE bool holds_squares(uint64_t bits, int64_t count) {
+  return 2 * (64 - __builtin_clzll(bits | 1)) + (64 - __builtin_clzll((uint64_t)count | 1)) < 64;
+}
+
+template <class T>
+NEO_INLINE T at_most_of(uint64_t x) {
+  const auto most = (uint64_t)most_of<T>();
+  return (T)(x < most ? x : most);
+}
+
+// Of a sum below 2^63.
+template <class T>
+NEO_INLINE T whole_root(uint64_t sum) {
+  auto root = (uint64_t)__builtin_sqrt((double)sum);
+  while (root * root > sum) --root;
+  while ((root + 1) * (root + 1) <= sum) ++root;
+  return at_most_of<T>(root);
+}
+
+template <class T>
+__attribute__((noinline)) T long_length(const T* x, int64_t count, int64_t stride) {
+  using Sum = unsigned __int128;
+  Sum sum = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const Sum magnitude = Bits<T>::of(x[i * stride]);
+    if (__builtin_add_overflow(sum, magnitude * magnitude, &sum)) return most_of<T>();
+  }
+  Sum root = 0;
+  for (int bit = 63; bit >= 0; --bit) {
+    const Sum larger = root | (Sum)1 << bit;
+    if (larger * larger <= sum) root = larger;
+  }
+  return at_most_of<T>((uint64_t)root);
+}
+
+template <class T>
+NEO_KERNEL fold_lengths(const TypedReduceArgs& args, int64_t begin, int64_t end) {
+  const ReduceShape& s = args.shape;
+  for (int64_t task = begin; task < end; ++task) {
+    if (s.inner == 1) {
+      const int64_t first = task * s.rows_per_task;
+      const int64_t last = first + s.rows_per_task < s.outer ? first + s.rows_per_task : s.outer;
+      for (int64_t i = first; i < last; ++i) {
+        const T* x = (const T*)args.src + i * s.along;
+        const bool is_held = holds_squares(fold_row<Bits<T>>(x, s.along), s.along);
+        ((T*)args.dst)[i] = is_held ? whole_root<T>(fold_row<WideSquares<T>>(x, s.along)) : long_length(x, s.along, 1);
+      }
+      continue;
+    }
+    const ReduceTile tile = ReduceTile::of(s, task);
+    const T* columns = (const T*)args.src + tile.src;
+    uint64_t sums[kReduceColumns] = {};
+    Unsigned<T> bits[kReduceColumns] = {};
+    for (int64_t i = 0; i < s.along; ++i) {
+      const T* x = columns + i * s.inner;
+      with_columns(tile.columns, [&](auto count) NEO_LAMBDA {
+        for (int64_t j = 0; j < count; ++j) {
+          sums[j] += WideSquares<T>::of(x[j]);
+          bits[j] |= Bits<T>::of(x[j]);
+        }
+      });
+    }
+    for (int64_t j = 0; j < tile.columns; ++j) {
+      const bool is_held = holds_squares(bits[j], s.along);
+      ((T*)args.dst)[tile.dst + j] = is_held ? whole_root<T>(sums[j]) : long_length(columns + j, s.along, s.inner);
+    }
+  }
+}
+
 template <class T>
 NEO_INLINE void fold_integers(const TypedReduceArgs& args, int64_t begin, int64_t end) {
   using U = Unsigned<T>;  // whose sums and products wrap
@@ -255,7 +342,10 @@ NEO_INLINE void fold_integers(const TypedReduceArgs& args, int64_t begin, int64_
       return;
     case ReduceKind::LogSum:
     case ReduceKind::LogSumExp:
-      if constexpr (sizeof(T) >= 4 && is_signed_type<T>) fold_as_reals<T>(args, begin, end);
+      if constexpr (sizeof(T) >= 4) fold_as_reals<T>(args, begin, end);
+      return;
+    case ReduceKind::L2:
+      if constexpr (sizeof(T) >= 4) fold_lengths<T>(args, begin, end);
       return;
     default:
       return fold<Plus<U>, U>(args, begin, end, same);
