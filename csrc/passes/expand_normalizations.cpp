@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ops/window.h"
 #include "passes/pass.h"
 #include "passes/rewriter.h"
 
@@ -87,13 +88,66 @@ Value* expand_batch_norm(NormParts& parts, const Node& node) {
   return parts.add("Add", {parts.add("Mul", {in[0], parts.along_channels(factor)}), parts.along_channels(shift)});
 }
 
+// The elements of an LpPool's window, and the window's padding with the part of the last windows beyond the input, so
+// that each of them has as many; none where that depends on a size that is not a constant.
+std::optional<int64_t> fill_window(const Node& node, Attrs& attrs) {
+  const Shape &x = node.inputs.front()->shape(), &y = node.outputs.front()->shape();
+  Window window = read_window(node, x.rank() - 2);
+  int64_t taps = 1;
+  for (int axis = 0; axis < window.rank(); ++axis) {
+    const auto i = static_cast<size_t>(axis);
+    taps *= window.kernel[i];
+    if (!window.ceil_mode || window.auto_pad != AutoPad::NotSet) continue;
+    const Dim input = x[axis + 2], output = y[axis + 2];
+    if (!input.is_constant() || !output.is_constant()) return std::nullopt;
+    const int64_t reach = (output.value() - 1) * window.strides[i] + (window.kernel[i] - 1) * window.dilations[i] + 1;
+    int64_t& end = window.pads[i + static_cast<size_t>(window.rank())];
+    end = std::max(end, reach - input.value() - window.pads[i]);
+  }
+  if (window.auto_pad == AutoPad::NotSet) {
+    attrs["pads"] = window.pads;
+    attrs.erase("auto_pad");
+  }
+  attrs.erase("ceil_mode");
+  return taps;
+}
+
+// The root of the sum of powers of the magnitudes below a window, or in a plane.
+Value* expand_lp_pool(NormParts& parts, const Node& node) {
+  Value* x = node.inputs.front();
+  const int rank = x->shape().rank();
+  const int64_t p = node.int_attr("p", 2);
+  const bool is_global = node.op == "GlobalLpPool";
+  if (rank < 3 || rank > 5 || !node.outputs.front()->shape().has_rank()) return nullptr;
+  if (is_global && p <= 2) return nullptr;  // a reduction
+  Attrs attrs = node.attrs;
+  attrs.erase("p");
+  attrs["count_include_pad"] = int64_t{1};
+  const auto taps = is_global ? std::optional<int64_t>(1) : fill_window(node, attrs);
+  if (!taps) return nullptr;
+  Value* power = p == 2 ? parts.add("Mul", {x, x}) : parts.add("Abs", {x});
+  if (p > 2) power = parts.add("Pow", {power, parts.number("power", static_cast<double>(p))});
+  Value* sum = nullptr;
+  if (is_global) {
+    std::vector<int64_t> axes(static_cast<size_t>(rank - 2));
+    std::iota(axes.begin(), axes.end(), 2);
+    sum = parts.reduce("ReduceSum", power, axes);
+  } else {
+    Value* mean = parts.add("AveragePool", {power}, std::move(attrs));
+    sum = parts.add("Mul", {mean, parts.number("taps", static_cast<double>(*taps))});
+  }
+  if (p == 1) return sum;
+  return p == 2 ? parts.add("Sqrt", {sum}) : parts.add("Pow", {sum, parts.number("root", 1 / static_cast<double>(p))});
+}
+
 bool expand_normalizations_in_body(Graph& graph, const PassContext& context) {
   Rewriter rewriter(graph, context);
   for (Node* node : rewriter.nodes()) {
-    const auto expand = node->op == "LpNormalization"             ? expand_lp_norm
-                        : node->op == "MeanVarianceNormalization" ? expand_mvn
-                        : node->op == "BatchNormalization"        ? expand_batch_norm
-                                                                  : nullptr;
+    const auto expand = node->op == "LpNormalization"                        ? expand_lp_norm
+                        : node->op == "MeanVarianceNormalization"            ? expand_mvn
+                        : node->op == "BatchNormalization"                   ? expand_batch_norm
+                        : node->op == "LpPool" || node->op == "GlobalLpPool" ? expand_lp_pool
+                                                                             : nullptr;
     if (!expand || rewriter.is_retired(node) || !is_plain_norm(*node)) continue;
     NormParts parts(rewriter, node);
     if (Value* result = expand(parts, *node)) rewriter.replace(node->outputs.front(), result);
@@ -103,7 +157,7 @@ bool expand_normalizations_in_body(Graph& graph, const PassContext& context) {
 
 }  // namespace
 
-// Normalizations that have no routine of their own, as reductions and elementwise operators.
+// Normalizations and pools of norms that have no routine of their own, as reductions, means and elementwise operators.
 bool expand_normalizations(Graph& graph, const PassContext& context) {
   return for_each_body(graph, [&](Graph& g) { return expand_normalizations_in_body(g, context); });
 }

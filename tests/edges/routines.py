@@ -354,7 +354,7 @@ ROUTINES: dict[str, list[Spec]] = {
                 op, [net.input("NCHW", "float64")], kernel_shape=[3, 3], pads=_SAME, strides=[2, 2]
             ),
         )
-        for op in ("MaxPool", "AveragePool", "LpPool")
+        for op in ("MaxPool", "AveragePool")
     ],
     "cpu/max_unpool": [Spec(_IMAGE, lambda net: _unpooled(net, net.input("NCHW")))],
     "cpu:float32/global_pool_nchwc": [Spec(_IMAGE, _pool("GlobalAveragePool")), Spec(_IMAGE, _pool("GlobalMaxPool"))],

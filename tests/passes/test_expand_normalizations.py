@@ -37,6 +37,36 @@ def test_batch_norms_whose_parameters_arrive_at_run_time(dims: str) -> None:
     assert ops.count("Unsqueeze") == (0 if dims == "2,3" else 2)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("p", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    ("dims", "window"),
+    [
+        ("2,3,9", "kernel_shape=[3]"),
+        ("N,3,7,8", "kernel_shape=[3,2], strides=[2,3], pads=[1,0,1,1]"),
+        ("1,2,9,8", "kernel_shape=[2,3], strides=[2,2], ceil_mode=1"),
+        ("1,2,9,8", "kernel_shape=[3,3], strides=[2,2], dilations=[2,1], ceil_mode=1, pads=[1,1,0,0]"),
+        ("1,2,6,5,7", 'kernel_shape=[2,3,2], strides=[2,1,1], auto_pad="SAME_UPPER"'),
+    ],
+)
+def test_norms_below_windows_are_roots_of_means(dims: str, window: str, p: int, dtype: str) -> None:
+    text = graph_text(f"y = LpPool(x) {{{window}, p={p}}}", dims, dtype)
+    ops = ops_of(after(text, "expand_normalizations", rtol=1e-5, atol=1e-5))
+    assert ops.count("AveragePool") == 1
+    assert "LpPool" not in ops
+
+
+def test_norms_of_planes_beyond_length_are_roots_of_sums() -> None:
+    for p, count in ((1, 1), (2, 1), (3, 4)):
+        text = graph_text(f"y = GlobalLpPool(x) {{p={p}}}", "2,3,N,5", "float32")
+        assert len(ops_of(after(text, "expand_normalizations", rtol=1e-5, atol=1e-5))) == count
+
+
+def test_leaves_windows_that_end_nobody_knows_where() -> None:
+    text = graph_text("y = LpPool(x) {kernel_shape=[2], strides=[2], ceil_mode=1}", "2,3,N", "float32")
+    assert ops_of(after(text, "expand_normalizations")) == ["LpPool"]
+
+
 def test_leaves_training_and_halves_alone() -> None:
     for node, dtype in (
         ("y = LpNormalization(x)", "float16"),

@@ -29,6 +29,7 @@ class TypedPoolStep final : public KernelStep {
     for (const Arg& arg : args) NEO_ASSERT(arg.is_dense(), "it takes whole planes");
     TypedPoolCall call;
     call.shape = pool_shape(window_, args[0], args[1], 1);
+    call.shape.average = args_.shape.average;
     call.shape.include_pad = args_.shape.include_pad;
     const int64_t rows = call.shape.rows();
     call.split = TaskSplit::of(rows, rows * call.shape.axis[2].output * call.shape.taps());
@@ -67,11 +68,11 @@ std::optional<Lane> pooled_lane(DType dtype) {
   }
 }
 
-// Pools of other dtypes than float32, those of other norms than sums, and maxima with their places.
+// Pools of other dtypes than float32, and maxima with their places.
 class TypedPoolRoutine final : public RoutineOf<TypedPoolRoutine> {
  public:
   std::string_view name() const override { return "cpu/pool"; }
-  std::vector<std::string_view> roots() const override { return {"MaxPool", "AveragePool", "LpPool"}; }
+  std::vector<std::string_view> roots() const override { return {"MaxPool", "AveragePool"}; }
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     const Node& node = workload.root();
@@ -83,6 +84,7 @@ class TypedPoolRoutine final : public RoutineOf<TypedPoolRoutine> {
     const auto lane = pooled_lane(x->dtype());
     if (!lane || (node.op != "MaxPool" && *lane < Lane::F32)) return "there is no kernel for its dtype";
     if (!node.output(0)) return "only the indices are wanted";
+    if (*lane == Lane::F32 && !node.output(1)) return "float32 without places has routines of its own";
     return std::nullopt;
   }
 
@@ -101,9 +103,8 @@ class TypedPoolRoutine final : public RoutineOf<TypedPoolRoutine> {
     const Node& node = candidate.workload->root();
     const Value* x = node.inputs.front();
     TypedPoolArgs args;
-    args.kind = node.op == "MaxPool" ? PoolKind::Max : node.op == "AveragePool" ? PoolKind::Average : PoolKind::Lp;
+    args.shape.average = node.op == "AveragePool";
     args.lane = *pooled_lane(x->dtype());
-    args.power = static_cast<double>(node.int_attr("p", 2));
     args.column_major = node.int_attr("storage_order", 0) != 0;
     args.shape.include_pad = node.int_attr("count_include_pad", 0) != 0;
     return std::make_unique<TypedPoolStep>(args, read_window(node, x->shape().rank() - 2), node.output(1) ? 2 : -1,

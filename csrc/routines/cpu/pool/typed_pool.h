@@ -8,14 +8,10 @@
 
 namespace neo {
 
-enum class PoolKind : uint8_t { Max, Average, Lp };
-
 // A task is a row of the output.
 struct TypedPoolArgs {
   PoolShape shape;
-  PoolKind kind = PoolKind::Max;
-  Lane lane = Lane::F64;      // F32, F64, I8 or U8; integers of Max alone
-  double power = 2;           // of Lp
+  Lane lane = Lane::F64;      // F32, F64, I8 or U8; means are of F64
   bool column_major = false;  // places count the first spatial axis fastest
   const void* src = nullptr;
   void* dst = nullptr;

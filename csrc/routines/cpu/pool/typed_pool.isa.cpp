@@ -177,47 +177,19 @@ NEO_INLINE void average_row(const TypedPoolArgs& args, const TapOutputs& outputs
     combine_row(y, x, begin, end, w.stride, [](T sum, T v) NEO_LAMBDA { return sum + v; });
   });
   const int64_t above = counted_taps(s.axis[0], depth, s.include_pad) * counted_taps(s.axis[1], height, s.include_pad);
-  for (int64_t o = 0; o < w.output; ++o) {
-    const int64_t count = above * counted_taps(w, o, s.include_pad);
-    y[o] = count == 0 ? (T)0 : y[o] / (T)count;
-  }
-}
-
-NEO_INLINE float power_of(float x, float p) {
-  return ::powf(x, p);
-}
-NEO_INLINE double power_of(double x, double p) {
-  return ::pow(x, p);
-}
-NEO_INLINE float root_of(float x) {
-  return __builtin_sqrtf(x);
-}
-NEO_INLINE double root_of(double x) {
-  return __builtin_sqrt(x);
-}
-
-template <class T>
-NEO_INLINE void lp_row(const TypedPoolArgs& args, const TapOutputs& outputs, const T* plane, int64_t depth,
-                       int64_t height, T* y) {
-  const PoolAxis& w = args.shape.axis[2];
-  const T p = (T)args.power;
-  for (int64_t o = 0; o < w.output; ++o) y[o] = (T)0;
-  for_each_tap(
-      args.shape, outputs, plane, depth, height, [&](const T* x, int64_t, int64_t begin, int64_t end) NEO_LAMBDA {
-        if (p == (T)2) {
-          combine_row(y, x, begin, end, w.stride, [](T sum, T v) NEO_LAMBDA { return sum + v * v; });
-        } else if (p == (T)1) {
-          combine_row(y, x, begin, end, w.stride, [](T sum, T v) NEO_LAMBDA { return sum + (v < 0 ? -v : v); });
-        } else {
-          for (int64_t o = begin; o < end; ++o)
-            y[o] += power_of(x[o * w.stride] < 0 ? -x[o * w.stride] : x[o * w.stride], p);
-        }
-      });
-  if (p == (T)2) {
-    for (int64_t o = 0; o < w.output; ++o) y[o] = root_of(y[o]);
-  } else if (p != (T)1) {
-    for (int64_t o = 0; o < w.output; ++o) y[o] = power_of(y[o], (T)1 / p);
-  }
+  // Outputs all of whose taps lie on elements are divided by the same number.
+  const int64_t begin = outputs_before(w, 0, w.pad);
+  const int64_t before = outputs_before(w, w.kernel - 1, w.pad + w.input), end = before > begin ? before : begin;
+  const auto divide_each = [&](int64_t from, int64_t to) NEO_LAMBDA {
+    for (int64_t o = from; o < to; ++o) {
+      const int64_t count = above * counted_taps(w, o, s.include_pad);
+      y[o] = count == 0 ? (T)0 : y[o] / (T)count;
+    }
+  };
+  divide_each(0, begin);
+  const T whole = (T)(above * w.kernel);
+  for (int64_t o = begin; o < end && above > 0; ++o) y[o] = y[o] / whole;
+  divide_each(end, w.output);
 }
 
 template <class T>
@@ -230,7 +202,7 @@ NEO_KERNEL pool_rows(const TypedPoolArgs& args, int64_t begin, int64_t end) {
     const int64_t height = task % heights, depth = task / heights % depths, plane = task / heights / depths;
     const T* x = (const T*)args.src + plane * size;
     T* y = (T*)args.dst + task * columns;
-    if (args.kind == PoolKind::Max) {
+    if (!args.shape.average) {
       if (args.places) {
         int64_t* places = args.places + task * columns;
         // Places as wide as the elements go through the same lanes.
@@ -244,9 +216,8 @@ NEO_KERNEL pool_rows(const TypedPoolArgs& args, int64_t begin, int64_t end) {
       } else {
         max_row(args, outputs, x, depth, height, y);
       }
-    } else if constexpr ((T)0.5 != (T)0) {
-      args.kind == PoolKind::Average ? average_row(args, outputs, x, depth, height, y)
-                                     : lp_row(args, outputs, x, depth, height, y);
+    } else if constexpr (sizeof(T) == sizeof(double)) {
+      average_row(args, outputs, x, depth, height, y);
     }
   }
 }
