@@ -160,6 +160,20 @@ def test_gemm_ends_in_an_activation(tier, activation, tail):
 
 
 @by_tier
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 7, 8, 9])
+def test_a_few_rows_with_rows_of_the_other_operand(tier, rows):
+    """As they lie, and added up at the end; the sums are as long as that pays, and a little shorter and longer."""
+    for seed, (columns, depth) in enumerate([(1, 16), (5, 128), (16, 127), (33, 144), (70, 300), (67, 1031)]):
+        for tail, activation in (("", None), ("add", ("Gelu", {})), ("relu", None)):
+            case = Case(seed)
+            operands = [case.operand("a", [rows, depth]), case.operand("b", [columns, depth])]
+            if not tail:
+                operands.append(case.operand("c", pick(case.random, [[columns], [rows, 1], [rows, columns]])))
+            attrs = {"transB": 1, "alpha": pick(case.random, [1.0, 0.3]), "beta": pick(case.random, [1.0, -2.0])}
+            case.product("Gemm", operands, attrs, tail, activation).check(tier, depth, 1 + seed % 2)
+
+
+@by_tier
 def test_an_activation_of_an_empty_product(tier):
     for a_dims, b_dims in [([0, 5], [5, 7]), ([3, 0], [0, 7]), ([3, 5], [5, 0])]:
         case = Case(302)

@@ -9,6 +9,12 @@ namespace {
 
 constexpr int64_t kGemmChunk = 256;  // k per pass, so that a panel of B stays in the first two caches
 
+// Whether so few rows are multiplied with the rows of B as they lie, rather than with packed panels.
+bool takes_dots(const GemmShape& s, const GemmStrides& strides, int64_t rows) {
+  constexpr int64_t kMaxRows = 8, kSums = 16;  // adding up the lanes of a result takes as long as so many products
+  return strides.b_row == 1 && strides.a_column == 1 && rows <= std::min(kMaxRows, s.k / kSums);
+}
+
 }  // namespace
 
 GemmPlan plan_gemm(const GemmShape& s, const GemmSchedule& schedule, const TileKernels& kernels) {
@@ -80,6 +86,10 @@ void run_gemm(const GemmPlan& plan, const TileKernels& kernels, const PackKernel
       const bool packed = plan.schedule.packed_b;
       // A few rows read B where it is.
       const bool in_place = !packed && args.b_column == 1 && columns == width && rows.size() <= 4;
+      if (!packed && !in_place && takes_dots(s, args, rows.size())) {
+        block.run_dots(args.b + block.at.b + first * args.b_column, rows, vectors);
+        continue;
+      }
       const int64_t step = plan.whole_k && whole_a ? std::max<int64_t>(1, s.k) : plan.k_chunk;
       int64_t k = 0;
       do {

@@ -11,6 +11,15 @@ namespace {
 constexpr int64_t kMaxLanes = 16;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
+// Adds what a tile starts from to sums that are known, which become that.
+void add_to_sums(Tile& tile, float* sums, int64_t rows, int64_t columns, int64_t width) {
+  for (int64_t r = 0; tile.init && r < rows; ++r) {
+    for (int64_t j = 0; j < columns; ++j) sums[r * width + j] += tile.init[r * tile.init_row + j];
+  }
+  tile.init = sums;
+  tile.init_row = width;
+}
+
 }  // namespace
 
 BatchOffsets BatchOffsets::of(const GemmShape& shape, const GemmStrides& strides, int64_t index) {
@@ -63,8 +72,30 @@ void GemmBlock::run_short(const float* weight, int64_t weight_step, IndexRange r
   kernels.short_product(product);
 }
 
+void GemmBlock::run_dots(const float* b, IndexRange rows, IndexRange vectors) const {
+  alignas(64) float sums[kTileRows * kTileVectors * kMaxLanes];
+  const int64_t lanes = plan.lanes, width = vectors.size() * lanes, first = vectors.begin * lanes;
+  const int64_t limit = kernels.max_rows[vectors.size()], parts = ceil_div(rows.size(), limit);
+  for (int64_t i = 0; i < parts; ++i) {
+    const IndexRange part = even_part(rows.size(), parts, i);
+    DotProduct product;
+    product.a = args.a + at.a + (rows.begin + part.begin) * args.a_row;
+    product.a_row = args.a_row;
+    product.b = b;
+    product.b_row = args.b_column;
+    product.rows = part.size();
+    product.columns = std::min(width, plan.shape.n - first);
+    product.count = plan.shape.k;
+    product.scale = args.alpha;
+    product.sums = sums;
+    product.sums_row = width;
+    kernels.dot_product(product);
+    run_tile(nullptr, 0, 1.0f, {rows.begin + part.begin, rows.begin + part.end}, vectors, {0, plan.shape.k}, sums);
+  }
+}
+
 void GemmBlock::run_tile(const float* weight, int64_t weight_step, float scale, IndexRange rows, IndexRange vectors,
-                         IndexRange k) const {
+                         IndexRange k, float* sums) const {
   const GemmShape& s = plan.shape;
   const int64_t lanes = plan.lanes, width = vectors.size() * lanes, first = vectors.begin * lanes;
   const int64_t columns = std::min(width, s.n - first), count = k.size();
@@ -72,7 +103,7 @@ void GemmBlock::run_tile(const float* weight, int64_t weight_step, float scale, 
   Tile tile;
   const TileTap tap = {};
   tile.taps = &tap;
-  tile.tap_count = 1;
+  tile.tap_count = sums ? 0 : 1;
   tile.block_size = tile.last_size = count;
   tile.weight = weight;
   tile.weight_step = weight_step;
@@ -87,6 +118,7 @@ void GemmBlock::run_tile(const float* weight, int64_t weight_step, float scale, 
     if (args.column_bias) tile.bias = args.column_bias + first;
     if (args.row_bias) tile.row_bias = args.row_bias + rows.begin;
     set_init(tile, init, rows, first, columns, width);
+    if (sums) add_to_sums(tile, sums, rows.size(), columns, width);
   }
   for (int64_t v = 0; v < vectors.size(); ++v) tile.init_vector[v] = tile.dst_vector[v] = v * lanes;
   tile.lo = is_last ? args.lo : -kInfinity;

@@ -30,9 +30,13 @@ struct GemmBlock {
   void run_rows(const float* weight, int64_t weight_step, float scale, IndexRange rows, IndexRange vectors,
                 IndexRange k) const;
 
+  // A few rows, with rows of B as they lie: `b` is the one of the first vector's first column.
+  void run_dots(const float* b, IndexRange rows, IndexRange vectors) const;
+
  private:
+  // `sums`: those of all products, in the place of the products; else null.
   void run_tile(const float* weight, int64_t weight_step, float scale, IndexRange rows, IndexRange vectors,
-                IndexRange k) const;
+                IndexRange k, float* sums = nullptr) const;
   // All rows, whose sums are short.
   void run_short(const float* weight, int64_t weight_step, IndexRange rows, IndexRange vectors, int64_t count) const;
   // True where the tile reads A in column form.

@@ -1,6 +1,6 @@
 #pragma once
 
-// Products whose sums are too short, or whose columns are too few, for the register blocks of tile.h.
+// Products whose sums are too short, or whose rows or columns are too few, for the register blocks of tile.h.
 
 #include <stdint.h>
 
@@ -23,12 +23,26 @@ struct ShortProduct {
   float lo = 0.0f, hi = 0.0f;
 };
 
+// Products of a few rows of A with rows of B, both as they lie in memory.
+// sums[r, j] = scale * sum over i of a[r, i] * b[j, i]; columns behind the last one are anything.
+struct DotProduct {
+  const float* a = nullptr;
+  int64_t a_row = 0;
+  const float* b = nullptr;
+  int64_t b_row = 0;
+  int64_t rows = 0, columns = 0, count = 0;
+  float scale = 1.0f;
+  float* sums = nullptr;  // whole vectors of columns
+  int64_t sums_row = 0;
+};
+
 }  // namespace neo
 
 #ifdef NEO_ISA
 namespace neo::NEO_ISA {
 
 void short_product(const ShortProduct& product);
+void dot_product(const DotProduct& product);
 
 // c[r] = sum over i of a[r * a_row + i] * b[i].
 void multiply_column(const float* a, int64_t a_row, const float* b, int64_t count, int64_t rows, float* c);

@@ -45,7 +45,75 @@ NEO_INLINE F32 multiply_dense(const float* a, const float* b, int64_t count) {
   return (s0 + s1) + (s2 + s3);
 }
 
+// Sums that registers hold beside the operands.
+#if defined(NEO_ISA_AVX512) || defined(NEO_ISA_NEON)
+constexpr int kDotSums = 16;
+#else
+constexpr int kDotSums = 8;
+#endif
+
+// R rows with all columns, some of them at once: behind the last one it is multiplied again.
+template <int R>
+[[gnu::noinline]] void multiply_dots(const DotProduct& p, int64_t row) {
+  constexpr int kSums = kDotSums / R, C = kSums < kLanes ? kSums : kLanes;
+  const float* a = p.a + row * p.a_row;
+  for (int64_t first = 0; first < p.columns; first += kLanes) {
+    F32 sums[R][kLanes];
+    for (int at = 0; at < kLanes; at += C) {
+      const float* b[C];
+      F32 acc[R][C];
+#pragma GCC unroll 16
+      for (int c = 0; c < C; ++c) {
+        const int64_t column = first + at + c;
+        b[c] = p.b + (column < p.columns ? column : p.columns - 1) * p.b_row;
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r) acc[r][c] = zero();
+      }
+      const auto add = [&](int64_t i, auto read) NEO_LAMBDA {
+        F32 y[R];
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r) y[r] = read(a + r * p.a_row + i);
+#pragma GCC unroll 16
+        for (int c = 0; c < C; ++c) {
+          const F32 x = read(b[c] + i);
+#pragma GCC unroll 4
+          for (int r = 0; r < R; ++r) acc[r][c] = fma(x, y[r], acc[r][c]);
+        }
+      };
+      int64_t i = 0;
+      for (; i + kLanes <= p.count; i += kLanes) add(i, [](const float* from) NEO_LAMBDA { return load(from); });
+      const int64_t left = p.count - i;
+      if (left > 0) add(i, [=](const float* from) NEO_LAMBDA { return load_n(from, left); });
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 16
+        for (int c = 0; c < C; ++c) sums[r][at + c] = acc[r][c];
+      }
+      if (first + at + C >= p.columns) {
+        for (int c = at + C; c < kLanes; ++c) {
+          for (int r = 0; r < R; ++r) sums[r][c] = zero();
+        }
+        break;
+      }
+    }
+    for (int r = 0; r < R; ++r) {
+      const F32 merged = merge_across(sums[r], [](F32 x, F32 y) NEO_LAMBDA { return x + y; });
+      store(p.sums + (row + r) * p.sums_row + first, merged * broadcast(p.scale));
+    }
+  }
+}
+
 }  // namespace
+
+void dot_product(const DotProduct& p) {
+  int64_t row = 0;
+  for (; row + 4 <= p.rows; row += 4) multiply_dots<4>(p, row);
+  if ((p.rows & 2) != 0) {
+    multiply_dots<2>(p, row);
+    row += 2;
+  }
+  if ((p.rows & 1) != 0) multiply_dots<1>(p, row);
+}
 
 void short_product(const ShortProduct& p) {
   int64_t row = 0;
