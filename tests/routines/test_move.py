@@ -477,9 +477,43 @@ def test_says_why_it_declines():
     graph.outputs = graph.add_node("Gather", operands, ["y"], {}, "move").outputs
     assert rejections(graph, TIERS[0], "move")[GATHER] == "the indices are not known to lie inside the axis"
     graph = _native.Graph()
-    operands = [graph.add_input("x", "float32", [4, 5]), graph.add_input("r", "int64", [2])]
-    graph.outputs = graph.add_node("Tile", operands, ["y"], {}, "move").outputs
+    graph.outputs = graph.add_node("ConstantOfShape", [graph.add_input("s", "int64", [2])], ["y"], {}, "move").outputs
     assert rejections(graph, TIERS[0], "move")[COPY] == "the size of the result is only known when it runs"
+
+
+@by_tier
+@pytest.mark.parametrize("op", ["Expand", "Tile"])
+def test_repeats_that_only_a_call_tells(op, tier):
+    for seed in range(2 * CASES):
+        random = np.random.default_rng(seed)
+        dtype = pick(random, DTYPES)
+        x = elements(random, dtype, [pick(random, [1, 1, 2, 5, 17]) for _ in range(int(random.integers(1, 4)))])
+        if op == "Tile":
+            sizes = random.integers(0 if seed == 3 else 1, 4, x.ndim)
+        else:
+            sizes = np.array([*random.integers(1, 4, int(random.integers(0, 3))), *x.shape])
+            sizes[random.random(sizes.size) < 0.3] = 1
+            whole = np.array([1] * (sizes.size - x.ndim) + list(x.shape))
+            sizes = np.where(whole == 1, random.integers(0 if seed == 3 else 1, 5, sizes.size), sizes)
+        graph = _native.Graph()
+        operands = [graph.add_input("x", x.dtype.name, list(x.shape)), graph.add_input("s", "int64", [sizes.size])]
+        graph.outputs = graph.add_node(op, operands, ["y"], {}, "move").outputs
+        pinned = compile_pinned(graph, tier, {"move": COPY})
+        assert pinned.routines["move"] == COPY
+        for threads in (1, 3):
+            found, expected = pinned(x, sizes, threads=threads), graph.evaluate([x, sizes])[0]
+            assert found.shape == expected.shape
+            assert found.tobytes() == expected.tobytes()
+
+
+def test_repeats_that_do_not_fit():
+    for op, sizes in (("Expand", [3, 4]), ("Tile", [-1, 2])):
+        graph = _native.Graph()
+        operands = [graph.add_input("x", "float32", [2, 3]), graph.add_input("s", "int64", [2])]
+        graph.outputs = graph.add_node(op, operands, ["y"], {}, "move").outputs
+        pinned = compile_pinned(graph, TIERS[0], {"move": COPY})
+        with pytest.raises(ShapeError, match="Got"):
+            pinned(np.zeros([2, 3], np.float32), np.array(sizes))
 
 
 DIAGONAL = "cpu/diagonal"

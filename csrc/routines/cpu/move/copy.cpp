@@ -2,7 +2,9 @@
 #include <cmath>
 
 #include "ops/movement.h"
+#include "routines/cpu/made_step.h"
 #include "routines/cpu/move/copy_step.h"
+#include "routines/cpu/reference/node_step.h"
 #include "routines/families.h"
 #include "routines/patterns/movement.h"
 
@@ -74,6 +76,53 @@ int64_t pixels(const Shape& shape) {
 }
 constexpr int64_t kBlockedPixels = 4;
 
+// Whether an Expand or Tile finds out the sizes of its result when it runs.
+bool repeats_at_run_time(const Node& node) {
+  return makes_sizes(node) && (node.op == "Expand" || node.op == "Tile");
+}
+
+// An Expand or Tile whose sizes only a call tells.
+class RepeatHostStep final : public NodeStep {
+ public:
+  RepeatHostStep(const Candidate& candidate, const OpRegistry& ops, const Target& target)
+      : NodeStep(candidate, ops), reference_(ops.get(node().op).reference), target_(target) {}
+
+ private:
+  void compute(ReferenceContext& ctx, Team& team) const override {
+    const Tensor& x = ctx.input(0);
+    const auto sizes = result_sizes(x.dims(), ctx.ints(1));
+    if (!sizes) return reference_(ctx);
+    const Tensor& y = ctx.output(0, x.dtype(), *sizes);
+    if (y.size() == 0) return;
+    made_.run({}, x, y, team,
+              [&] { return std::make_unique<CopyStep>(make_copy_pattern(Workload::of(node())), target_); });
+  }
+
+  // None where the reference has to say what is wrong.
+  std::optional<Dims> result_sizes(Dims from, Dims numbers) const {
+    if (std::ranges::any_of(numbers, [](int64_t n) { return n < 0; })) return std::nullopt;
+    const bool is_tile = node().op == "Tile";
+    if (is_tile && numbers.size() != from.size()) return std::nullopt;
+    const size_t rank = std::max(from.size(), numbers.size());
+    from.insert(from.begin(), rank - from.size(), 1);
+    numbers.insert(numbers.begin(), rank - numbers.size(), 1);
+    for (size_t i = 0; i < rank; ++i) {
+      if (is_tile) {
+        if (__builtin_mul_overflow(from[i], numbers[i], &numbers[i])) return std::nullopt;
+      } else if (numbers[i] == 1) {
+        numbers[i] = from[i];
+      } else if (from[i] != numbers[i] && from[i] != 1) {
+        return std::nullopt;
+      }
+    }
+    return numbers;
+  }
+
+  NodeFunction reference_;
+  Target target_;
+  MadeStep made_;
+};
+
 // Movement by strided copies, any dtype of a fixed size.
 class CopyRoutine final : public RoutineOf<CopyRoutine> {
  public:
@@ -92,7 +141,7 @@ class CopyRoutine final : public RoutineOf<CopyRoutine> {
     for (const Value* v : workload.outputs) {
       if (!fits(v)) return "the result is not a tensor of known rank and fixed element size";
     }
-    if (makes_sizes(node)) return "the size of the result is only known when it runs";
+    if (makes_sizes(node) && !repeats_at_run_time(node)) return "the size of the result is only known when it runs";
     if (node.op == "ConstantOfShape") return std::nullopt;
     if (!fits(node.inputs.front())) return "the input is not a tensor of known rank and fixed element size";
     if (node.op == "Concat" && !std::all_of(node.inputs.begin(), node.inputs.end(), fits))
@@ -105,6 +154,13 @@ class CopyRoutine final : public RoutineOf<CopyRoutine> {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Node& node = workload.root();
+    if (repeats_at_run_time(node)) {
+      Candidate host = Candidate::plain(workload);
+      host.kind = Candidate::Kind::Host;
+      const auto elements = static_cast<double>(workload.outputs.front()->shape().element_count().hint());
+      price(host, workload, {StepFamily::Copy, elements}, target);
+      return {std::move(host)};
+    }
     Candidate c;
     for (const Value* v : workload.inputs) {
       const bool read = node.op == "Concat" || (v == node.inputs.front() && node.op != "ConstantOfShape");
@@ -123,8 +179,9 @@ class CopyRoutine final : public RoutineOf<CopyRoutine> {
     return all;
   }
 
-  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                                          PackedStore&) {
+    if (candidate.kind == Candidate::Kind::Host) return std::make_unique<RepeatHostStep>(candidate, ops, target);
     return std::make_unique<CopyStep>(make_copy_pattern(*candidate.workload), target);
   }
 };
