@@ -26,11 +26,52 @@ struct Extremes {
   }
 };
 
+// The extreme first, by several vectors that do not wait for each other, then where it is.
+template <bool largest>
+__attribute__((noinline)) int64_t find_in_long_row(const float* x, int64_t n, bool last) {
+  constexpr int kParts = 4;
+  F32 best[kParts];
+  Mask is_nan[kParts];
+  for (int p = 0; p < kParts; ++p) {
+    best[p] = load(x + p * kLanes);
+    is_nan[p] = ne(best[p], best[p]);
+  }
+  const auto take = [&](int p, int64_t i) NEO_LAMBDA {
+    const F32 v = load(x + i);
+    best[p] = largest ? max(v, best[p]) : min(v, best[p]);
+    is_nan[p] = mask_or(is_nan[p], ne(v, v));
+  };
+  int64_t i = kParts * kLanes;
+  for (; i + kParts * kLanes <= n; i += kParts * kLanes) {
+#pragma GCC unroll 4
+    for (int p = 0; p < kParts; ++p) take(p, i + p * kLanes);
+  }
+  for (; i + kLanes <= n; i += kLanes) take(0, i);
+  take(1, n - kLanes);
+  if (any(mask_or(mask_or(is_nan[0], is_nan[1]), mask_or(is_nan[2], is_nan[3]))))
+    return find_one_by_one<largest>(x, n, 1, last);
+  const F32 top = broadcast(largest ? reduce_max(max(max(best[0], best[1]), max(best[2], best[3])))
+                                    : reduce_min(min(min(best[0], best[1]), min(best[2], best[3]))));
+  const float value = largest ? reduce_max(top) : reduce_min(top);
+  const auto has = [&](int64_t from) NEO_LAMBDA { return any(eq(load(x + from), top)); };
+  if (last) {
+    int64_t end = n;
+    while (end > kLanes && !has(end - kLanes)) end -= kLanes;
+    while (x[end - 1] != value) --end;
+    return end - 1;
+  }
+  int64_t begin = 0;
+  while (begin + kLanes < n && !has(begin)) begin += kLanes;
+  while (x[begin] != value) ++begin;
+  return begin;
+}
+
 template <bool largest>
 int64_t find_in_row(const float* x, int64_t n, bool last) {
-  // Positions are compared as float32, which holds so many.
-  constexpr int64_t kMax = 1 << 24;
-  if (n < kLanes || n > kMax) return find_one_by_one<largest>(x, n, 1, last);
+  // Positions are compared as float32.
+  constexpr int64_t kLong = 32 * kLanes;
+  if (n < kLanes) return find_one_by_one<largest>(x, n, 1, last);
+  if (n > kLong) return find_in_long_row<largest>(x, n, last);
   Extremes<largest> e = {load(x), iota_i32()};
   Mask is_nan = ne(e.best, e.best);
   const auto take = [&](int64_t i) NEO_LAMBDA {
@@ -48,7 +89,8 @@ int64_t find_in_row(const float* x, int64_t n, bool last) {
 }
 
 template <bool largest>
-void find_in_columns(const float* x, int64_t along, int64_t stride, int64_t columns, bool last, int64_t* dst) {
+__attribute__((noinline)) void find_in_columns(const float* x, int64_t along, int64_t stride, int64_t columns,
+                                               bool last, int64_t* dst) {
   int64_t j = 0;
   for (; j + kLanes <= columns && along <= INT32_MAX; j += kLanes) {
     Extremes<largest> e = {load(x + j), broadcast_i32(0)};

@@ -34,6 +34,7 @@ int64_t find_one_by_one(const T* x, int64_t n, int64_t stride, bool last) {
 template <class T, class InRow, class InColumns>
 NEO_INLINE void find_positions(const TypedReduceArgs& args, int64_t begin, int64_t end, InRow in_row,
                                InColumns in_columns) {
+  constexpr int64_t kShortRow = 16;
   const ReduceShape& s = args.shape;
   const T* src = (const T*)args.src;
   int64_t* dst = (int64_t*)args.dst;
@@ -41,7 +42,17 @@ NEO_INLINE void find_positions(const TypedReduceArgs& args, int64_t begin, int64
     if (s.inner == 1) {
       const int64_t first = task * s.rows_per_task;
       const int64_t last = first + s.rows_per_task < s.outer ? first + s.rows_per_task : s.outer;
-      for (int64_t i = first; i < last; ++i) dst[i] = in_row(src + i * s.along, s.along, args.select_last);
+      int64_t row = first;
+      // Short rows go side by side.
+      for (; s.along > 0 && s.along <= kShortRow && row + kReduceColumns <= last; row += kReduceColumns) {
+        T columns[kShortRow * kReduceColumns];
+        for (int64_t i = 0; i < s.along; ++i) {
+          const T* from = src + row * s.along + i;
+          for (int64_t r = 0; r < kReduceColumns; ++r) columns[i * kReduceColumns + r] = from[r * s.along];
+        }
+        in_columns(columns, s.along, kReduceColumns, kReduceColumns, args.select_last, dst + row);
+      }
+      for (; row < last; ++row) dst[row] = in_row(src + row * s.along, s.along, args.select_last);
       continue;
     }
     const ReduceTile tile = ReduceTile::of(s, task);

@@ -71,7 +71,10 @@ void finish_all(ReduceKind kind, int64_t along, int64_t count, float* out) {
       for (int64_t i = 0; i < count; ++i) out[i] = sqrtf(out[i]);
       return;
     case ReduceKind::LogSum:
-      for (int64_t i = 0; i < count; ++i) out[i] = logf(out[i]);
+      for (int64_t i = 0; i < count; i += kLanes) {
+        const int64_t n = count - i < kLanes ? count - i : kLanes;
+        store_n(out + i, log(load_n(out + i, n)), n);
+      }
       return;
     default:
       return;
@@ -100,6 +103,28 @@ NEO_INLINE float reduce_row(const float* x, int64_t n) {
   for (; i + kLanes <= n; i += kLanes) a = combine<kind>(a, load(x + i));
   if (i < n) b = combine<kind>(b, load_rest<kind>(x + i, n - i));
   return across<kind>(merge<kind>(merge<kind>(a, b), merge<kind>(c, d)));
+}
+
+// The first n lanes of x; zeros behind them.
+NEO_INLINE F32 first_lanes(F32 x, int64_t n) {
+  return select(lt(to_f32(iota_i32()), broadcast((float)n)), x, zero());
+}
+
+// exp(x - top) of a row, kept in `y` if there is one, but for those of a last vector that is not full: they are `rest`,
+// since what is stored in part is slow to load again. Sums of all, a lane each.
+F32 exponentials(const float* x, float* y, int64_t n, F32 top, F32& rest) {
+  F32 total = zero();
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const F32 e = exp_falling(load(x + i) - top);
+    if (y) store(y + i, e);
+    total = total + e;
+  }
+  if (i < n) {
+    rest = first_lanes(exp_falling(load_n(x + i, n - i) - top), n - i);
+    total = total + rest;
+  }
+  return total;
 }
 
 // log(sum(exp(x))) with the maximum taken out.
@@ -148,21 +173,21 @@ NEO_INLINE void reduce_columns(const float* x, int64_t along, int64_t stride, in
   }
 }
 
+// The largest number and the logarithm of the sum of what is left of each lane; a largest number that is not finite is
+// the result.
+NEO_INLINE F32 finish_log_sum_exp(F32 top, F32 sum) {
+  return select(lt(abs(top), broadcast(INFINITY)), top + log(sum), top);
+}
+
 void log_sum_exp_columns(const float* x, int64_t along, int64_t stride, int64_t columns, float* out) {
   reduce_columns<ReduceKind::Max>(x, along, stride, columns, out);
   for (int64_t j = 0; j < columns; j += kLanes) {
     const int64_t n = columns - j < kLanes ? columns - j : kLanes;
     const F32 top = load_n(out + j, n);
-    // Columns whose maximum is not finite keep it.
-    const auto keeps = lt(abs(top), broadcast(INFINITY));
-    const F32 shift = select(keeps, top, zero());
+    const F32 shift = select(lt(abs(top), broadcast(INFINITY)), top, zero());
     F32 sum = zero();
     for (int64_t i = 0; i < along; ++i) sum = sum + exp(load_n(x + i * stride + j, n) - shift);
-    float sums[kLanes];
-    store(sums, sum);
-    for (int64_t l = 0; l < n; ++l) {
-      if (out[j + l] > -INFINITY && out[j + l] < INFINITY) out[j + l] += logf(sums[l]);
-    }
+    store_n(out + j, finish_log_sum_exp(top, sum), n);
   }
 }
 
@@ -211,6 +236,31 @@ NEO_INLINE void reduce_short_rows(const float* x, int64_t along, int64_t rows, f
   for (; row < rows; ++row) out[row] = reduce_row<kind>(x + row * along, along);
 }
 
+// The same for logarithms of sums of exponentials: of very few elements one row per lane, else a vector for each row.
+void log_sum_exp_short_rows(const float* x, int64_t along, int64_t rows, bool is_tiny, float* out) {
+  const I32 start = mul(iota_i32(), broadcast_i32((int32_t)along));
+  int64_t row = 0;
+  for (; row + kLanes <= rows; row += kLanes) {
+    const float* from = x + row * along;
+    is_tiny ? reduce_tiny_rows<ReduceKind::Max>(from, along, kLanes, out + row)
+            : reduce_short_rows<ReduceKind::Max>(from, along, kLanes, out + row);
+    const F32 top = load(out + row), shift = select(lt(abs(top), broadcast(INFINITY)), top, zero());
+    F32 sum = zero();
+    if (is_tiny) {
+      for (int64_t i = 0; i < along; ++i) sum = sum + exp(gather(from + i, start) - shift);
+    } else {
+      float shifts[kLanes];
+      store(shifts, shift);
+      F32 sums[kLanes], rest;
+      for (int r = 0; r < kLanes; ++r)
+        sums[r] = exponentials(from + r * along, nullptr, along, broadcast(shifts[r]), rest);
+      sum = merge_across(sums, merge<ReduceKind::Sum>);
+    }
+    store(out + row, finish_log_sum_exp(top, sum));
+  }
+  for (; row < rows; ++row) out[row] = log_sum_exp_row(x + row * along, along);
+}
+
 template <ReduceKind k>
 struct Kind {
   static constexpr ReduceKind value = k;
@@ -242,7 +292,9 @@ constexpr int64_t kShortRow = 512;
 void reduce_rows(const ReduceArgs& args, const float* x, int64_t rows, float* out) {
   constexpr int64_t kTinyRow = 4;
   const int64_t along = args.shape.along;
-  if (along < kTinyRow && args.kind != ReduceKind::LogSumExp) {
+  if (along > 0 && along <= kShortRow && args.kind == ReduceKind::LogSumExp) {
+    log_sum_exp_short_rows(x, along, rows, along < kTinyRow, out);
+  } else if (along < kTinyRow && args.kind != ReduceKind::LogSumExp) {
     with_sums_of(args.kind, [&](auto kind) NEO_LAMBDA { reduce_tiny_rows<kind.value>(x, along, rows, out); });
   } else if (along <= kShortRow && args.kind != ReduceKind::LogSumExp) {
     with_sums_of(args.kind, [&](auto kind) NEO_LAMBDA { reduce_short_rows<kind.value>(x, along, rows, out); });
@@ -278,28 +330,6 @@ void reduce_tasks(const ReduceArgs& args, int64_t begin, int64_t end) {
 
 namespace {
 
-// The first n lanes of x; zeros behind them.
-NEO_INLINE F32 first_lanes(F32 x, int64_t n) {
-  return select(lt(to_f32(iota_i32()), broadcast((float)n)), x, zero());
-}
-
-// exp(x - top) of a row, kept in `y` if there is one, but for those of a last vector that is not full: they are `rest`,
-// since what is stored in part is slow to load again. Sums of all, a lane each.
-F32 exponentials(const float* x, float* y, int64_t n, F32 top, F32& rest) {
-  F32 total = zero();
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    const F32 e = exp_falling(load(x + i) - top);
-    if (y) store(y + i, e);
-    total = total + e;
-  }
-  if (i < n) {
-    rest = first_lanes(exp_falling(load_n(x + i, n - i) - top), n - i);
-    total = total + rest;
-  }
-  return total;
-}
-
 // Up to kLanes rows, so that they wait for their sums and logarithms together.
 void softmax_rows(const float* x, float* y, int64_t n, int64_t rows, bool logarithm) {
   float top[kLanes] = {}, last[kLanes];
@@ -325,16 +355,28 @@ void softmax_rows(const float* x, float* y, int64_t n, int64_t rows, bool logari
 }
 
 void softmax_columns(const float* x, float* y, int64_t along, int64_t stride, int64_t columns, bool logarithm) {
+  constexpr int64_t kKept = 64;  // rows that are kept beside the result: what is stored in part is slow to load again
+  F32 kept[kKept];
   for (int64_t j = 0; j < columns; j += kLanes) {
     const int64_t n = columns - j < kLanes ? columns - j : kLanes;
+    const bool keeps = along <= kKept;
     F32 top = broadcast(-INFINITY);
-    for (int64_t i = 0; i < along; ++i) top = max_nan(top, load_n(x + i * stride + j, n));
-    F32 total = zero();
-    for (int64_t i = 0; i < along; ++i) total = total + exp_falling(load_n(x + i * stride + j, n) - top);
-    const F32 shift = top + log(total), inverse = broadcast(1.0f) / total;
     for (int64_t i = 0; i < along; ++i) {
       const F32 v = load_n(x + i * stride + j, n);
-      store_n(y + i * stride + j, logarithm ? v - shift : exp_falling(v - top) * inverse, n);
+      if (keeps) kept[i] = v;
+      top = max_nan(top, v);
+    }
+    F32 total = zero();
+    for (int64_t i = 0; i < along; ++i) {
+      const F32 e = exp_falling((keeps ? kept[i] : load_n(x + i * stride + j, n)) - top);
+      if (keeps && !logarithm) kept[i] = e;
+      total = total + e;
+    }
+    const F32 shift = top + log(total), inverse = broadcast(1.0f) / total;
+    for (int64_t i = 0; i < along; ++i) {
+      F32 v = keeps ? kept[i] : load_n(x + i * stride + j, n);
+      if (!keeps && !logarithm) v = exp_falling(v - top);
+      store_n(y + i * stride + j, logarithm ? v - shift : v * inverse, n);
     }
   }
 }

@@ -187,12 +187,13 @@ __attribute__((noinline)) double real_row(ReduceKind kind, LoadReals load, const
   return finish_exponentials(top, sum);
 }
 
-__attribute__((noinline)) void real_columns(ReduceKind kind, LoadReals load, const TypedReduceArgs& args,
-                                            const ReduceTile& tile, double* y) {
+// Columns from element `first` on, whose elements are `stride` apart.
+__attribute__((noinline)) void real_columns(ReduceKind kind, LoadReals load, const void* src, int64_t first,
+                                            int64_t along, int64_t stride, int64_t columns, double* y) {
   double x[kReduceColumns] = {}, top[kReduceColumns];
   const auto for_each_row = [&](auto use) NEO_LAMBDA {
-    for (int64_t i = 0; i < args.shape.along; ++i) {
-      load(args.src, tile.src + i * args.shape.inner, tile.columns, x);
+    for (int64_t i = 0; i < along; ++i) {
+      load(src, first + i * stride, columns, x);
       for (int64_t j = 0; j < kReduceColumns; ++j) use(j);
     }
   };
@@ -202,13 +203,15 @@ __attribute__((noinline)) void real_columns(ReduceKind kind, LoadReals load, con
   }
   if (kind == ReduceKind::LogSum) {
     for_each_row([&](int64_t j) NEO_LAMBDA { y[j] += x[j]; });
-    for (int64_t j = 0; j < tile.columns; ++j) y[j] = ::log(y[j]);
+    for (int64_t j = 0; j < columns; ++j) y[j] = ::log(y[j]);
   } else {
     for_each_row([&](int64_t j) NEO_LAMBDA { top[j] = Largest<double>::merge(top[j], x[j]); });
     for_each_row([&](int64_t j) NEO_LAMBDA { y[j] += exp(x[j] - top[j]); });
-    for (int64_t j = 0; j < tile.columns; ++j) y[j] = finish_exponentials(top[j], y[j]);
+    for (int64_t j = 0; j < kReduceColumns; ++j) y[j] = finish_exponentials(top[j], y[j]);
   }
 }
+
+constexpr int64_t kShortReals = 16;
 
 template <class T>
 NEO_KERNEL fold_as_reals(const TypedReduceArgs& args, int64_t begin, int64_t end) {
@@ -217,13 +220,25 @@ NEO_KERNEL fold_as_reals(const TypedReduceArgs& args, int64_t begin, int64_t end
     if (s.inner == 1) {
       const int64_t first = task * s.rows_per_task;
       const int64_t last = first + s.rows_per_task < s.outer ? first + s.rows_per_task : s.outer;
-      for (int64_t i = first; i < last; ++i)
-        ((T*)args.dst)[i] = whole_of<T>(real_row(args.kind, load_reals<T>, args.src, i * s.along, s.along));
+      int64_t row = first;
+      // Short rows go side by side.
+      for (; s.along <= kShortReals && row + kReduceColumns <= last; row += kReduceColumns) {
+        T columns[kShortReals * kReduceColumns];
+        double y[kReduceColumns];
+        for (int64_t i = 0; i < s.along; ++i) {
+          const T* from = (const T*)args.src + row * s.along + i;
+          for (int64_t r = 0; r < kReduceColumns; ++r) columns[i * kReduceColumns + r] = from[r * s.along];
+        }
+        real_columns(args.kind, load_reals<T>, columns, 0, s.along, kReduceColumns, kReduceColumns, y);
+        for (int64_t r = 0; r < kReduceColumns; ++r) ((T*)args.dst)[row + r] = whole_of<T>(y[r]);
+      }
+      for (; row < last; ++row)
+        ((T*)args.dst)[row] = whole_of<T>(real_row(args.kind, load_reals<T>, args.src, row * s.along, s.along));
       continue;
     }
     const ReduceTile tile = ReduceTile::of(s, task);
     double y[kReduceColumns];
-    real_columns(args.kind, load_reals<T>, args, tile, y);
+    real_columns(args.kind, load_reals<T>, args.src, tile.src, s.along, s.inner, tile.columns, y);
     for (int64_t j = 0; j < tile.columns; ++j) ((T*)args.dst)[tile.dst + j] = whole_of<T>(y[j]);
   }
 }
@@ -408,19 +423,20 @@ int64_t find_in_row(const T* x, int64_t n, bool last) {
   return begin;
 }
 
-// Positions are counted in lanes no wider than they must be.
-template <bool largest, class T>
-void find_in_columns(const T* x, int64_t along, int64_t stride, int64_t columns, bool last, int64_t* dst) {
-  if (along > INT32_MAX) {
-    for (int64_t j = 0; j < columns; ++j) dst[j] = find_one_by_one<largest>(x + j, along, stride, last);
-    return;
-  }
-  T best[kReduceColumns];
-  int32_t at[kReduceColumns] = {};
+template <bool is_last>
+struct Last {
+  static constexpr bool value = is_last;
+};
+
+// Positions of numbers At, which hold them.
+template <bool largest, class At, class T>
+NEO_INLINE void find_counting(const T* x, int64_t along, int64_t stride, int64_t columns, bool last, int64_t* dst) {
+  T best[kReduceColumns] = {};
+  At at[kReduceColumns] = {};
   for (int64_t j = 0; j < columns; ++j) best[j] = x[j];
-  const auto take = [&](const T* row, int32_t i, int64_t count) NEO_LAMBDA {
+  const auto take = [&](const T* row, At i, int64_t count, auto is_last) NEO_LAMBDA {
     for (int64_t j = 0; j < count; ++j) {
-      const bool better = last ? !is_better<largest>(best[j], row[j]) : is_better<largest>(row[j], best[j]);
+      const bool better = is_last.value ? !is_better<largest>(best[j], row[j]) : is_better<largest>(row[j], best[j]);
       best[j] = better ? row[j] : best[j];
       at[j] = better ? i : at[j];
     }
@@ -428,13 +444,25 @@ void find_in_columns(const T* x, int64_t along, int64_t stride, int64_t columns,
   for (int64_t i = 1; i < along; ++i) {
     const T* row = x + i * stride;
     // A number of columns that is known is what loops are vectorized for.
-    if (columns == kReduceColumns) {
-      take(row, (int32_t)i, kReduceColumns);
-    } else {
-      take(row, (int32_t)i, columns);
-    }
+    with_columns(columns, [&](auto count) NEO_LAMBDA {
+      last ? take(row, (At)i, count, Last<true>()) : take(row, (At)i, count, Last<false>());
+    });
   }
   for (int64_t j = 0; j < columns; ++j) dst[j] = at[j];
+}
+
+// Positions are counted in lanes as wide as the elements', or twice as wide as bytes.
+template <bool largest, class T>
+void find_in_columns(const T* x, int64_t along, int64_t stride, int64_t columns, bool last, int64_t* dst) {
+  if constexpr (sizeof(T) == 8) {
+    find_counting<largest, int64_t>(x, along, stride, columns, last, dst);
+  } else if (sizeof(T) < 4 && along <= INT16_MAX) {
+    find_counting<largest, int16_t>(x, along, stride, columns, last, dst);
+  } else if (along <= INT32_MAX) {
+    find_counting<largest, int32_t>(x, along, stride, columns, last, dst);
+  } else {
+    for (int64_t j = 0; j < columns; ++j) dst[j] = find_one_by_one<largest>(x + j, along, stride, last);
+  }
 }
 
 template <bool largest, class T>
