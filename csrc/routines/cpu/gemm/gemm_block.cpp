@@ -39,7 +39,7 @@ void GemmBlock::run_rows(const float* weight, int64_t weight_step, float scale, 
                          IndexRange k) const {
   constexpr int64_t kFewRows = 4;
   const bool is_short = k.size() == plan.shape.k && k.size() <= kShortSum && rows.size() >= kFewRows;
-  if (is_short && scale == 1.0f && !args.residual && !args.activation) {
+  if (is_short && scale == 1.0f && (!args.residual || row_addend()) && !args.activation) {
     return run_short(weight, weight_step, rows, vectors, k.size());
   }
   const int64_t limit = kernels.max_rows[vectors.size()];
@@ -65,6 +65,7 @@ void GemmBlock::run_short(const float* weight, int64_t weight_step, IndexRange r
   product.count = count;
   if (args.column_bias) product.bias = args.column_bias + first;
   if (args.row_bias) product.row_bias = args.row_bias + rows.begin;
+  if (const float* addend = row_addend()) product.row_bias = addend + rows.begin;
   product.c = args.c + at.c + rows.begin * args.c_row + first;
   product.c_row = args.c_row;
   product.lo = args.lo;
@@ -117,6 +118,7 @@ void GemmBlock::run_tile(const float* weight, int64_t weight_step, float scale, 
   } else {
     if (args.column_bias) tile.bias = args.column_bias + first;
     if (args.row_bias) tile.row_bias = args.row_bias + rows.begin;
+    if (const float* addend = row_addend()) tile.row_bias = addend + rows.begin;
     set_init(tile, init, rows, first, columns, width);
     if (sums) add_to_sums(tile, sums, rows.size(), columns, width);
   }
@@ -153,7 +155,7 @@ bool GemmBlock::set_source(Tile& tile, float scale, IndexRange rows, IndexRange 
 void GemmBlock::set_init(Tile& tile, float* init, IndexRange rows, int64_t first, int64_t columns,
                          int64_t width) const {
   const float* residual = args.residual;
-  if (!residual) return;
+  if (!residual || row_addend()) return;
   residual += at.residual + rows.begin * args.residual_row + first * args.residual_column;
   if (args.residual_column == 1 && args.beta == 1.0f) {
     tile.init = residual;
@@ -163,10 +165,20 @@ void GemmBlock::set_init(Tile& tile, float* init, IndexRange rows, int64_t first
   tile.init = init;
   tile.init_row = width;
   for (int64_t r = 0; r < rows.size(); ++r) {
-    for (int64_t j = 0; j < width; ++j) {
-      init[r * width + j] = j < columns ? args.beta * residual[r * args.residual_row + j * args.residual_column] : 0.0f;
+    const float* from = residual + r * args.residual_row;
+    float* to = init + r * width;
+    if (args.residual_column == 0) {
+      std::fill_n(to, columns, args.beta * *from);
+    } else {
+      for (int64_t j = 0; j < columns; ++j) to[j] = args.beta * from[j * args.residual_column];
     }
+    std::fill(to + columns, to + width, 0.0f);
   }
+}
+
+const float* GemmBlock::row_addend() const {
+  const bool is_column = args.residual_column == 0 && args.residual_row == 1 && args.beta == 1.0f;
+  return args.residual && is_column && !args.row_bias ? args.residual + at.residual : nullptr;
 }
 
 }  // namespace neo

@@ -39,6 +39,8 @@ struct GemmBlock {
                 IndexRange k, float* sums = nullptr) const;
   // All rows, whose sums are short.
   void run_short(const float* weight, int64_t weight_step, IndexRange rows, IndexRange vectors, int64_t count) const;
+  // The residual where it is a number for each row; else null.
+  const float* row_addend() const;
   // True where the tile reads A in column form.
   bool set_source(Tile& tile, float scale, IndexRange rows, IndexRange k) const;
   // Sets the addend besides the biases: straight from memory, or gathered into `init` where that is not

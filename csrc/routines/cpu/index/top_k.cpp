@@ -59,7 +59,8 @@ struct TopKCall {
 
   // Whether neighbouring lines are taken in lanes.
   bool is_by_columns() const {
-    return inner > 1 && k <= TopKColumns::kMaxKept && size <= std::numeric_limits<int32_t>::max();
+    constexpr int64_t kMinColumns = 8;
+    return inner >= kMinColumns && k <= TopKColumns::kMaxKept && size <= std::numeric_limits<int32_t>::max();
   }
 
   // From one copied line to the next: the gap keeps them in different sets of the cache.

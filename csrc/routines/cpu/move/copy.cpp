@@ -13,7 +13,7 @@ namespace {
 
 // Rows that copy_rows() moves without a call.
 bool is_short_row(double bytes) {
-  return bytes == 4 || bytes == 8 || bytes == 12 || bytes == 16 || (bytes > 16 && bytes <= 64);
+  return bytes == 2 || (bytes >= 4 && bytes <= 64);
 }
 
 // Planes that copy_plane() transposes by vectors: fewer rows or columns of narrow elements do not fill words.

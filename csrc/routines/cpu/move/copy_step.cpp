@@ -53,6 +53,9 @@ void copy_rows(const std::byte* from, int64_t from_row, std::byte* to, int64_t t
     case 64:
       return copy_rows_of<64>(from, from_row, to, to_row, rows, bytes);
     default:
+      if (bytes == 2) return copy_rows_of<2>(from, from_row, to, to_row, rows, bytes);
+      if (bytes > 4 && bytes < 8) return copy_halves<8>(from, from_row, to, to_row, rows, bytes);
+      if (bytes > 8 && bytes < 16) return copy_halves<16>(from, from_row, to, to_row, rows, bytes);
       if (bytes > 16 && bytes < 32) return copy_halves<32>(from, from_row, to, to_row, rows, bytes);
       if (bytes > 32 && bytes < 64) return copy_halves<64>(from, from_row, to, to_row, rows, bytes);
       return copy_rows_of<0>(from, from_row, to, to_row, rows, bytes);
