@@ -73,6 +73,12 @@ void require_broadcast_to(InferContext& ctx, int input, const Shape& shape) {
   if (!ctx.has_input(input) || !ctx.ranked(input) || !shape.has_rank()) return;
   ctx.check(ctx.shape(input).rank() <= shape.rank(), str("input ", input, " must broadcast to the first one. Got ",
                                                          ctx.shape(input).to_string(), " and ", shape.to_string()));
+  const int missing = shape.rank() - ctx.shape(input).rank();
+  for (int axis = 0; axis < ctx.shape(input).rank(); ++axis) {
+    const Dim& size = ctx.shape(input)[axis];
+    // Of more than one element it is repeated nowhere.
+    if (size.range().lo > 1) ctx.require_equal(shape[missing + axis], size, "sizes must agree");
+  }
   ctx.broadcast(shape, ctx.shape(input));
 }
 

@@ -12,6 +12,9 @@ namespace {
 constexpr double kStretchBytes = 128, kStretchItem = 4;
 // Visits of elements that take as long as a call takes to read attributes and to make room for its results.
 constexpr double kCallVisits = 100;
+// What sizes that only a call tells count for at least: a call may tell others than the hints, and the time of a
+// reference grows by hundreds of times where that of a routine stays small.
+constexpr double kOpenVisits = 20000;
 
 // Whether elements keep their order, or are those of a sequence: they are copied in stretches. Other operators that
 // compute nothing, such as a Transpose or a GatherElements, visit them one by one.
@@ -24,10 +27,10 @@ bool copies_in_order(const Workload& workload) {
 
 StepLoad load_of(const Workload& workload, const Op& op, const OpRegistry& ops) {
   const auto flops = static_cast<double>(workload.work(ops).flops.hint());
-  const auto moved = op.work && flops == 0 ? op.work(workload.root()).bytes.hint() : 0;
-  if (op.work && flops == 0 && (moved == 0 || copies_in_order(workload))) {
+  const Dim moved = op.work && flops == 0 ? op.work(workload.root()).bytes : Dim(0);
+  if (op.work && flops == 0 && (moved.is(0) || copies_in_order(workload))) {
     // It copies what the operator says, or nothing: a Shape does not read its tensor. price() takes 0 as not counted.
-    const double bytes = std::max(2.0, static_cast<double>(moved));
+    const double bytes = std::max(2.0, static_cast<double>(moved.hint()));
     const double call = bytes > 2 ? kCallVisits : 0;
     const Type& y = workload.outputs.front()->type;
     const double item =
@@ -38,8 +41,9 @@ StepLoad load_of(const Workload& workload, const Op& op, const OpRegistry& ops) 
   double visited = 0;
   for (const auto* values : {&workload.inputs, &workload.outputs}) {
     for (const Value* v : *values) {
-      if (v->type.is_tensor() && v->shape().has_rank())
-        visited += static_cast<double>(v->shape().element_count().hint());
+      if (!v->type.is_tensor() || !v->shape().has_rank()) continue;
+      const Dim count = v->shape().element_count();
+      visited += std::max(static_cast<double>(count.hint()), count.is_constant() ? 0 : kOpenVisits);
     }
   }
   return {StepFamily::Reference, std::max(flops, visited), 1, 1};
