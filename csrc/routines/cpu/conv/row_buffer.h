@@ -10,7 +10,17 @@
 
 namespace neo {
 
+// Neighbouring places of a row.
+struct ShortRun {
+  int64_t to = 0, from = 0, length = 0;
+};
+
 struct RowKernels {
+  // For each run: dst[to + i] = src[from + i * step], 0 <= i < length, for a step of 1 or 2. Runs are in the order of
+  // their places. Up to a vector is written behind the last place, and up to two are read behind the last element.
+  void (*gather_runs)(const float* src, const ShortRun* runs, int64_t count, int64_t step, float* dst);
+  // dst[i] = src[places[i]], 0 <= i < count rounded up to whole vectors.
+  void (*gather_places)(const float* src, const int32_t* places, int64_t count, float* dst);
   // dst[i] = src[i * stride], 0 <= i < count
   void (*take_every)(const float* src, int64_t stride, int64_t count, float* dst);
   // dst[i] = clamp(src[i % rows * src_row + i / rows] + residual[i]), 0 <= i < count; residual may be null. NaN stays.

@@ -15,6 +15,8 @@ constexpr int64_t kPanelChunk = 256;
 constexpr int64_t kMaxWidth = 64;          // columns of a panel
 constexpr int64_t kMaxFinished = 1 << 16;  // floats of a panel's sums, which the private cache should keep
 constexpr int64_t kSetsStride = 1024;      // rows that many floats apart share the same few sets of the first cache
+constexpr int64_t kMaxBoxes = 1 << 17;     // floats of copied channels, which the private cache should keep
+constexpr int64_t kSlack = 16;             // floats behind the last row of a panel, which gathers write
 constexpr float kUnbounded = std::numeric_limits<float>::infinity();
 
 // One axis of one phase. All phases have as many positions as the first, the most; those beyond the output are computed
@@ -44,6 +46,52 @@ Phase find_phase(const Im2colConvPlan& plan, int64_t index) {
   return phase;
 }
 
+// Where the taps of all phases begin and end, along each axis.
+InputBox find_box(const Im2colConvPlan& plan) {
+  const Im2colConvShape& s = plan.shape;
+  InputBox box;
+  for (int axis = 0; axis < 3; ++axis) {
+    int64_t begin = std::numeric_limits<int64_t>::max(), end = std::numeric_limits<int64_t>::min();
+    for (int64_t p = 0; p < plan.axis_phases[axis]; ++p) {
+      const OutputPhase phase = find_axis_phase(s, axis, p);
+      for (int64_t t = 0; t < phase.taps.count; ++t) {
+        begin = std::min(begin, phase.offset(t));
+        end = std::max(end, phase.offset(t) + (phase.count - 1) * phase.in_step + 1);
+      }
+    }
+    if (begin >= end) return {};
+    box.begin[axis] = begin;
+    box.size[axis] = end - begin;
+  }
+  return box;
+}
+
+// Floats of the boxes of a group's channels, and of what is read behind them.
+int64_t boxes_size(const Im2colConvPlan& plan) {
+  const int64_t behind = kSlack * (plan.shape.transposed ? 1 : plan.shape.stride[2]);
+  return plan.box.elements() > 0 ? plan.shape.group_ic() * plan.box.elements() + behind : 0;
+}
+
+// One channel's box; `plane` is the channel.
+void copy_box(const Im2colConvShape& s, const InputBox& box, const float* plane, float* to) {
+  const int64_t left = std::clamp<int64_t>(-box.begin[2], 0, box.size[2]);
+  const int64_t right = std::clamp(s.in[2] - box.begin[2], left, box.size[2]);
+  for (int64_t z = 0; z < box.size[0]; ++z) {
+    const int64_t id = z + box.begin[0];
+    for (int64_t y = 0; y < box.size[1]; ++y, to += box.size[2]) {
+      const int64_t ih = y + box.begin[1];
+      if (id < 0 || id >= s.in[0] || ih < 0 || ih >= s.in[1]) {
+        std::fill_n(to, box.size[2], 0.0f);
+        continue;
+      }
+      const float* row = plane + (id * s.in[1] + ih) * s.in[2] + box.begin[2];
+      std::fill_n(to, left, 0.0f);
+      std::copy(row + left, row + right, to + left);
+      std::fill(to + right, to + box.size[2], 0.0f);
+    }
+  }
+}
+
 // Consecutive pixels of one output row within a panel.
 struct Run {
   int64_t lane, length, d, h, w;
@@ -51,6 +99,9 @@ struct Run {
 
 struct PanelGather {
   Run runs[kMaxWidth];
+  ShortRun of_box[kMaxWidth];
+  int32_t places[kMaxWidth];  // in a box, of each column
+  bool by_places = false;     // rather than by runs, which are few elements or far apart
   int64_t count = 0;
 
   PanelGather(const Phase& phase, int64_t first, int64_t columns) {
@@ -61,6 +112,32 @@ struct PanelGather {
       runs[count++] = {lane, length, line / height, line % height, w};
       lane += length;
     }
+  }
+
+  // The same runs as places in a box, of the first tap there.
+  void place_in(const InputBox& box, const Phase& phase) {
+    for (int64_t i = 0; i < count; ++i) {
+      const Run& run = runs[i];
+      const int64_t row = run.d * phase.axis[0].in_step * box.size[1] + run.h * phase.axis[1].in_step;
+      of_box[i] = {run.lane, row * box.size[2] + run.w * phase.axis[2].in_step, run.length};
+    }
+    constexpr int64_t kShortRun = 4, kMaxStep = 2;
+    const int64_t step = phase.axis[2].in_step, columns = runs[count - 1].lane + runs[count - 1].length;
+    by_places = step > kMaxStep || columns < kShortRun * count;
+    if (!by_places) return;
+    std::fill(places, places + kMaxWidth, 0);
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t j = 0; j < of_box[i].length; ++j)
+        places[of_box[i].to + j] = static_cast<int32_t>(of_box[i].from + j * step);
+    }
+  }
+  void gather_box(const InputBox& box, const Phase& phase, const RowKernels& kernels, const float* channel, int64_t td,
+                  int64_t th, int64_t tw, float* dst) const {
+    const int64_t plane = phase.axis[0].offset(td) - box.begin[0];
+    const int64_t row = plane * box.size[1] + phase.axis[1].offset(th) - box.begin[1];
+    const float* src = channel + row * box.size[2] + phase.axis[2].offset(tw) - box.begin[2];
+    if (by_places) return kernels.gather_places(src, places, runs[count - 1].lane + runs[count - 1].length, dst);
+    kernels.gather_runs(src, of_box, count, phase.axis[2].in_step, dst);
   }
 
   // One row of the packed matrix: channel plane `src`, tap (td, th, tw).
@@ -156,7 +233,7 @@ Im2colConvPlan plan_im2col_conv(const Im2colConvShape& s, const Im2colConvSchedu
     --plan.vectors;
   const int64_t width = plan.vectors * plan.lanes;
   plan.k_chunk = std::clamp<int64_t>(s.group_ic() * s.taps(), 1, schedule.k > 0 ? schedule.k : kPanelChunk);
-  plan.workspace_size = (plan.k_chunk + finished) * width + finished;
+  plan.workspace_size = (plan.k_chunk + finished) * width + finished + kSlack;
   const int64_t panels = ceil_div(ceil_div(find_phase(plan, 0).pixels(), plan.lanes), plan.vectors);
   const int64_t parts = s.n * s.groups;
   if (panels == 0 || parts == 0) return plan;
@@ -164,6 +241,14 @@ Im2colConvPlan plan_im2col_conv(const Im2colConvShape& s, const Im2colConvSchedu
                                          : ceil_div(panels, ceil_div(worthwhile_tasks(s.flops()), parts));
   plan.chunks = ceil_div(panels, plan.panel_chunk);
   plan.tasks = parts * plan.chunks;
+  // Runs of rows that are shorter than two vectors take longer to find than to copy.
+  const Phase phase = find_phase(plan, 0);
+  if (plan.is_pointwise || phase.axis[2].count >= 2 * plan.lanes) return plan;
+  plan.box = find_box(plan);
+  const int64_t gathered = s.taps() / plan.phases() * std::min(plan.panel_chunk * width, phase.pixels());
+  const bool pays = plan.box.elements() <= 2 * gathered && s.group_ic() * plan.box.elements() <= kMaxBoxes;
+  if (!pays) plan.box = {};
+  plan.workspace_size += boxes_size(plan);
   return plan;
 }
 
@@ -215,9 +300,11 @@ void run_im2col_conv(const Im2colConvPlan& plan, const TileKernels& kernels, con
                      const RowKernels& row_kernels, const ConvOperands& args, int64_t task_begin, int64_t task_end,
                      float* workspace) {
   const Im2colConvShape& s = plan.shape;
-  float* finished = workspace + plan.k_chunk * plan.vectors * plan.lanes;
+  float* finished = workspace + plan.k_chunk * plan.vectors * plan.lanes + kSlack;
   const int64_t column_phases = plan.axis_phases[2];
   float* row_bias = finished + s.group_oc() * column_phases * plan.vectors * plan.lanes;
+  float* boxes = workspace + plan.workspace_size - boxes_size(plan);
+  const bool has_boxes = plan.box.elements() > 0;
   // To find one takes longer than many a panel of it.
   constexpr int64_t kKept = 32;
   Phase kept[kKept];
@@ -233,6 +320,9 @@ void run_im2col_conv(const Im2colConvPlan& plan, const TileKernels& kernels, con
     float* dst = args.dst + image * args.dst_batch + first_oc * args.dst_channel;
     const float* residual = args.residual;
     if (residual) residual += image * args.residual_batch + first_oc * args.residual_channel;
+
+    for (int64_t c = 0; has_boxes && c < s.group_ic(); ++c)
+      copy_box(s, plan.box, src + c * args.src_channel, boxes + c * plan.box.elements());
 
     GemmArgs gemm_args;
     if (args.bias) gemm_args.row_bias = args.bias + first_oc;
@@ -255,7 +345,8 @@ void run_im2col_conv(const Im2colConvPlan& plan, const TileKernels& kernels, con
       const IndexRange vectors = gemm_panel(pixels, p);
       const int64_t first = vectors.begin * plan.lanes, width = vectors.size() * plan.lanes;
       const int64_t columns = std::min(width, pixels.shape.n - first);
-      const PanelGather gather(kept[0], first, columns);
+      PanelGather gather(kept[0], first, columns);
+      if (has_boxes) gather.place_in(plan.box, kept[0]);
       const bool in_place = columns == width && args.src_channel % kSetsStride != 0;
       for (int64_t i = 0, joined; i < plan.phases(); i += joined) {
         const int64_t column_phase = i % column_phases;
@@ -290,7 +381,12 @@ void run_im2col_conv(const Im2colConvPlan& plan, const TileKernels& kernels, con
             continue;
           }
           for (float* row = workspace; k < part.end; ++k, row += width) {
-            gather.gather(s, phase, row_kernels, src + channel * args.src_channel, tap[0], tap[1], tap[2], row);
+            if (has_boxes) {
+              gather.gather_box(plan.box, phase, row_kernels, boxes + channel * plan.box.elements(), tap[0], tap[1],
+                                tap[2], row);
+            } else {
+              gather.gather(s, phase, row_kernels, src + channel * args.src_channel, tap[0], tap[1], tap[2], row);
+            }
             std::fill(row + columns, row + width, 0.0f);
             for (int axis = 2; axis >= 0; --axis) {
               if (++tap[axis] < phase.axis[axis].taps.count) break;

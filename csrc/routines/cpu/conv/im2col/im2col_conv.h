@@ -25,6 +25,13 @@ struct Im2colConvSchedule {
   int64_t panels = 0;   // of pixels per task
 };
 
+// The part of a channel that taps read, with the zeros around it.
+struct InputBox {
+  int64_t begin[3] = {};  // input positions of its first element
+  int64_t size[3] = {};   // no elements: taps read the input itself
+  int64_t elements() const { return size[0] * size[1] * size[2]; }
+};
+
 struct Im2colConvPlan {
   Im2colConvShape shape;
   int64_t lanes = 0;
@@ -32,6 +39,7 @@ struct Im2colConvPlan {
   int64_t rows = 0;     // of a register block; 0: as many as the registers hold
   int64_t k_chunk = 0;
   int64_t axis_phases[3] = {1, 1, 1};
+  InputBox box;                // of the channels of a group that a task copies, where rows are short
   bool is_pointwise = false;   // one tap (of every phase) that reads the pixel it writes
   int64_t panel_chunk = 0;     // panels per task
   int64_t chunks = 0;          // tasks per image and group
