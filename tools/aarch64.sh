@@ -14,57 +14,20 @@ host_python=$root/.venv/bin/python
 [ -x "$host_python" ] || { echo "aarch64: no environment; run ./test first" >&2; exit 2; }
 export PATH=$root/.venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1
 
-# Unpacks Debian's Arm packages into $folder/root. Package lists and state are its own: the system's stay as they are.
-unpack_system() {
-  local apt=$folder/apt package
-  rm -rf "$folder/root" "$apt"
-  mkdir -p "$folder/root" "$apt/state/lists/partial" "$apt/cache/archives/partial"
-  : >"$apt/status"
-  cat >"$apt/apt.conf" <<END
-APT::Architecture "arm64";
-APT::Architectures { "arm64"; };
-APT::Sandbox::User "";
-Dir::State "$apt/state";
-Dir::State::status "$apt/status";
-Dir::Cache "$apt/cache";
-END
-  APT_CONFIG=$apt/apt.conf apt-get -qq update
-  APT_CONFIG=$apt/apt.conf apt-get -qq -y --no-install-recommends --download-only \
-    install python3 libpython3-dev libstdc++6 >"$apt/log"
-  for package in "$apt"/cache/archives/*.deb; do
-    dpkg-deb -x "$package" "$folder/root"
-  done
-  rm -rf "$apt"
-}
-
-# A virtual environment whose python is a script, so that what Python starts as sys.executable runs under qemu as well.
-make_environment() {
-  local version
-  printf 'home = %s\n' "$folder/root/usr/bin" >"$folder/pyvenv.cfg"
-  unpack_system
-  version=$(readlink "$folder/root/usr/bin/python3")
-  version=${version#python}
-  # Debian's pyconfig.h includes the one of the architecture by a path below /usr/include.
-  mkdir -p "$folder/bin" "$folder/root/usr/include/python$version/aarch64-linux-gnu"
-  cp -R "$folder/root/usr/include/aarch64-linux-gnu/python$version" "$folder/root/usr/include/python$version/aarch64-linux-gnu"
-  cat >"$folder/bin/python" <<END
-#!/bin/sh
-exec qemu-aarch64 -L '$folder/root' -0 '$folder/bin/python' '$folder/root/usr/bin/python$version' "\$@"
-END
-  chmod +x "$folder/bin/python"
-  "$host_python" -m pip install -q --disable-pip-version-check --upgrade --target "$folder/lib/python$version/site-packages" \
-    --implementation cp --python-version "$version" --only-binary=:all: \
-    --platform manylinux_2_28_aarch64 --platform manylinux_2_17_aarch64 --platform manylinux2014_aarch64 \
-    hypothesis numpy onnx pillow pybind11 pytest pytest-xdist rich
-  printf '%s\n' "$version" >"$folder/version"
-}
+# shellcheck source=tools/debian_python.sh
+. tools/debian_python.sh
 
 if [ ! -f "$folder/pyvenv.cfg" ] && [ -n "$(ls -A "$folder")" ]; then
   echo "aarch64: FOLDER must be empty or made by this script. Got $folder" >&2
   exit 2
 fi
-[ -f "$folder/version" ] || make_environment
-version=$(cat "$folder/version")
+if [ ! -f "$folder/made" ]; then
+  touch "$folder/pyvenv.cfg"
+  unpack_python "$folder/root" arm64 ""
+  make_environment "$folder" "$folder/root" "$host_python" hypothesis numpy onnx pillow pybind11 pytest pytest-xdist rich
+  touch "$folder/made"
+fi
+version=$(cat "$folder/root/version")
 
 build() {
   cmake --preset aarch64 -DNEO_BUILD_PYTHON=ON -DPython_EXECUTABLE="$folder/bin/python" \

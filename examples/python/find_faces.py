@@ -1,7 +1,7 @@
 """Find the boxes of faces: ``python find_faces.py MODEL.onnx PHOTO [MARKED.png]``.
 
 MODEL is UltraFace: an image [1, 3, height, width] to scores [1, boxes, 2] and corners [1, boxes, 4], which lie between
-0 and 1. Needs Pillow.
+0 and 1. Needs ``pip install pillow``.
 """
 
 import sys
@@ -50,4 +50,4 @@ def main(model, photo, marked=None):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    sys.exit(main(*sys.argv[1:]) if len(sys.argv) in (3, 4) else __doc__)

@@ -44,4 +44,4 @@ def main(model, sound):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    sys.exit(main(*sys.argv[1:]) if len(sys.argv) == 3 else __doc__)

@@ -1,7 +1,7 @@
 """Say what is on a photograph: ``python label_photo.py MODEL.onnx PHOTO LABELS.txt``.
 
 MODEL is a classifier of ImageNet with an input [N, 3, height, width], such as MobileNet v2; LABELS has a class on each
-line. Needs Pillow.
+line. Needs ``pip install pillow``.
 """
 
 import sys
@@ -36,4 +36,4 @@ def main(model, photo, labels):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    sys.exit(main(*sys.argv[1:]) if len(sys.argv) == 4 else __doc__)

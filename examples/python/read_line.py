@@ -1,7 +1,7 @@
 """Read a line of text: ``python read_line.py MODEL.onnx PHOTO CHARACTERS.txt``.
 
 MODEL is a recogniser of PaddleOCR: an image [1, 3, 32, any width] to scores [1, places, characters + 2], of which the
-first stands for no character and the last for a blank; CHARACTERS has one on each line. Needs Pillow.
+first stands for no character and the last for a blank; CHARACTERS has one on each line. Needs ``pip install pillow``.
 """
 
 import sys
@@ -31,4 +31,4 @@ def main(model, photo, characters):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    sys.exit(main(*sys.argv[1:]) if len(sys.argv) == 4 else __doc__)

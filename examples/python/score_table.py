@@ -50,5 +50,7 @@ def score_all(client, model, path, out):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
     with Client(threads_per_worker=1) as client:
-        print(f"{score_all(client, *sys.argv[1:4])} rows")
+        print(f"{score_all(client, *sys.argv[1:])} rows")

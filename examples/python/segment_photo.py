@@ -1,7 +1,7 @@
 """Say what each pixel belongs to: ``python segment_photo.py MODEL.onnx PHOTO LABELS.txt [MASK.png]``.
 
 MODEL is DeepLab v3 of TensorFlow: an image [1, height, width, 3] between -1 and 1 to scores [1, height, width, classes];
-LABELS has a class on each line. Needs Pillow.
+LABELS has a class on each line. Needs ``pip install pillow``.
 """
 
 import sys
@@ -31,4 +31,4 @@ def main(model, photo, labels, mask=None):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    sys.exit(main(*sys.argv[1:]) if len(sys.argv) in (4, 5) else __doc__)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -63,11 +64,65 @@ def test_outputs_of_a_kind_that_nobody_writes(neo_command, digits_file, tmp_path
     assert not list(tmp_path.iterdir())
 
 
-def test_a_module_has_its_ending(neo_command, digits_file, tmp_path):
-    status, _, err = neo_command("compile", digits_file, "-o", tmp_path / "module.onnx")
-    assert (status, err.count("\n")) == (1, 1)
-    assert "--output must be a .neo file. Got" in err
-    assert not list(tmp_path.glob("module*"))
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["compile", "MODEL", "-o", "out.onnx"], "--output must be a .neo file. Got 'out.onnx'"),
+        (["optimize", "MODEL", "out.neo"], "the output must be an .onnx file. Got 'out.neo'"),
+        (["quantize", "MODEL", "-o", "out"], "--output must be an .onnx file. Got 'out'"),
+        (["profile", "MODEL", "--html", "-"], "--html must be a file. Got '-'"),
+        (["explain", "MODEL", "--html", "-"], "--html must be a file. Got '-'"),
+        (["profile", "MODEL", "--trace", "-"], "--trace must be a file. Got '-'"),
+        (["db", "export", "-"], "the file to export to must be a file. Got '-'"),
+    ],
+    ids=lambda a: f"{a[0]} {a[-1]}" if isinstance(a, list) else "",
+)
+def test_a_file_has_the_ending_of_its_kind(neo_command, digits_file, tmp_path, monkeypatch, arguments, text):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = neo_command(*(digits_file if a == "MODEL" else a for a in arguments))
+    assert (status, out) == (1, "")
+    assert text in err
+    assert not list(tmp_path.iterdir())
+
+
+PICTURES = [["profile", "MODEL", "--timeline"], ["pareto", "MODEL", "--picture"], ["quantize", "MODEL", "--pareto"]]
+
+
+@pytest.mark.parametrize("command", PICTURES, ids=lambda a: a[0])
+def test_a_picture_that_nobody_draws(neo_command, digits_file, tmp_path, monkeypatch, command):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    command = [digits_file if a == "MODEL" else a for a in command]
+    status, out, err = neo_command(*command, "out.txt")
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert f"{command[-1]} must end in a kind of picture. Got 'out.txt', expected .png, .svg, .pdf" in err
+    assert "must lie in a folder that exists" in neo_command(*command, "none/out.png")[2]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", PICTURES, ids=lambda a: a[0])
+def test_a_picture_without_matplotlib(neo_command, digits_file, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    for name in [m for m in sys.modules if m.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    status, out, err = neo_command(*(digits_file if a == "MODEL" else a for a in command), "out.png")
+    assert (status, out) == (1, "")
+    assert err == f"[cli] {command[-1]} must find matplotlib. Got none\nHint: pip install matplotlib\n"
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", [["profile"], ["check", "--accuracy"]], ids=" ".join)
+def test_rows_that_are_none(neo_command, digits_file, command):
+    status, out, err = neo_command(*command, digits_file, "--top", "-5")
+    assert (status, out, err) == (1, "", "[cli] --top must be positive. Got -5, expected 1 or more\n")
+
+
+@pytest.mark.parametrize("command", ["run", "bench", "profile", "explain"])
+def test_a_symbol_that_a_module_does_not_have(neo_command, module_file, command):
+    status, out, err = neo_command(command, module_file, "--shape", "Q=3")
+    assert (status, out) == (1, "")
+    assert err == "[cli] --shape must name a symbol of the module. Got 'Q', expected 'N'\n"
 
 
 @pytest.mark.parametrize("command", [["run"], ["check", "--accuracy"]], ids=" ".join)
@@ -219,6 +274,17 @@ def test_what_cannot_be_served(neo_command, digits_file, arguments, text):
     status, out, err = neo_command("serve", *(a.replace("MODEL", str(digits_file)) for a in arguments))
     assert (status, out) == (1, "")
     assert text in err
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "192.0.2.1"])
+def test_an_address_that_cannot_be_listened_on(neo_command, digits_file, host):
+    pytest.importorskip("uvicorn")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        status, out, err = neo_command("serve", digits_file, "--host", host, "--port", port)
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert "--host and --port must be an address of this machine that is free. Got " in err
+    assert f" - at {host}:{port}" in err
 
 
 def test_a_reader_that_has_enough_ends_the_command():

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import runpy
 import signal
 import sys
 from pathlib import Path
@@ -28,6 +29,19 @@ def load(name):
 def test_an_example_is_short_and_has_its_section(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 60
     assert f"python/{path.name})" in (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in EXAMPLES if "sys.argv" in p.read_text(encoding="utf-8")], ids=lambda p: p.stem
+)
+def test_an_example_without_its_files_says_what_it_takes(path, monkeypatch):
+    for name in ("PIL", "distributed", "pyarrow"):
+        if name in path.read_text(encoding="utf-8"):
+            pytest.importorskip(name)
+    monkeypatch.setattr(sys, "argv", [path.name])
+    with pytest.raises(SystemExit, match=f"``python {path.name} ") as ending:
+        runpy.run_path(str(path), run_name="__main__")
+    assert "\n" in ending.value.code
 
 
 def test_a_table_is_classified():

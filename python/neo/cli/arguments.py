@@ -31,7 +31,9 @@ __all__ = [
     "add_threads",
     "budget_of",
     "check_folder",
+    "check_picture",
     "check_threads",
+    "check_top",
     "given_inputs",
     "inputs_of",
     "module_of",
@@ -181,7 +183,9 @@ def module_of(options: argparse.Namespace) -> Module:
         if options.tune or options.database or options.target != "cpu":
             msg = f"[cli] a compiled module must not be compiled again. Got {options.model!r} with options of compiling"
             raise ModelError(msg)
-        return with_executors_of(load(options.model, threads=options.threads), options.executors, options.threads)
+        module = load(options.model, threads=options.threads)
+        _check_symbols(options, module)
+        return with_executors_of(module, options.executors, options.threads)
     return compile_model(
         options.model,
         target=options.target,
@@ -191,6 +195,16 @@ def module_of(options: argparse.Namespace) -> Module:
         tune=budget_of(options.tune),
         database=options.database,
     )
+
+
+def _check_symbols(options: argparse.Namespace, module: Module) -> None:
+    """Refuse sizes of symbols that a compiled module does not have; those of an ONNX model are looked at as it compiles."""
+    symbols = [d for t in module.inputs for d in t.shape or () if isinstance(d, str)]
+    for name in sizes_of(options):
+        if name not in symbols:
+            expected = ", ".join(map(repr, dict.fromkeys(symbols))) or "no --shape: all sizes are fixed"
+            msg = f"[cli] --shape must name a symbol of the module. Got {name!r}, expected {expected}"
+            raise ModelError(msg)
 
 
 def note(options: argparse.Namespace, text: str) -> None:
@@ -210,17 +224,58 @@ def check_folder(path: str, option: str) -> None:
 
     Raises
     ------
+    neo.ModelError
+        It is "-", the standard output, which only JSON is printed to.
     neo.ResourceError
         Its folder does not exist, or it is a folder itself.
     """
     if path == "-":
-        return
+        if option == "--json":
+            return
+        msg = f"[cli] {option} must be a file. Got '-'\nHint: ./- is a file of that name"
+        raise ModelError(msg)
     if not Path(path).parent.is_dir():
         msg = f"[cli] {option} must lie in a folder that exists. Got {path!r}"
         raise ResourceError(msg)
     if Path(path).is_dir():
         msg = f"[cli] {option} must be a file. Got {path!r}, a folder"
         raise ResourceError(msg)
+
+
+def check_picture(path: str | None, option: str) -> None:
+    """Refuse a picture that could not be drawn or written, before anything is computed.
+
+    Raises
+    ------
+    neo.ModelError
+        Its ending is none of a kind of picture.
+    neo.ResourceError
+        matplotlib is missing, or the file could not be written.
+    """
+    if path is None:
+        return
+    check_folder(path, option)
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase
+    except ModuleNotFoundError as error:
+        msg = f"[cli] {option} must find matplotlib. Got none\nHint: pip install matplotlib"
+        raise ResourceError(msg) from error
+    if Path(path).suffix[1:].lower() not in FigureCanvasBase.filetypes:
+        msg = f"[cli] {option} must end in a kind of picture. Got {path!r}, expected .png, .svg, .pdf or the like"
+        raise ModelError(msg)
+
+
+def check_top(top: int | None) -> None:
+    """Refuse a number of rows that is none.
+
+    Raises
+    ------
+    neo.ModelError
+        ``--top`` is less than 1.
+    """
+    if top is not None and top < 1:
+        msg = f"[cli] --top must be positive. Got {top}, expected 1 or more"
+        raise ModelError(msg)
 
 
 def print_json(path: str, data: Any) -> None:

@@ -15,6 +15,7 @@ from neo.cli.arguments import (
     add_shape,
     add_target,
     check_folder,
+    check_top,
     given_inputs,
     note,
     note_fallbacks,
@@ -68,6 +69,7 @@ def run(options: argparse.Namespace) -> int:
     """Print what cannot run, or which node is wrong; 1 where there is any."""
     if options.json:
         check_folder(options.json, "--json")
+    check_top(options.top)
     if options.accuracy:
         return _check_accuracy(options)
     if options.numeric:
@@ -121,9 +123,6 @@ def _check_accuracy(options: argparse.Namespace) -> int:
 
     if Path(options.model).suffix == ".neo":
         msg = f"[cli] check --accuracy must be given an ONNX file. Got {options.model!r}"
-        raise ModelError(msg)
-    if options.top is not None and options.top < 1:
-        msg = f"[cli] --top must be positive. Got {options.top}, expected 1 or more"
         raise ModelError(msg)
     inputs = _inputs(options)
     report = check_accuracy(

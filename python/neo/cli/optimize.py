@@ -27,6 +27,9 @@ def run(options: argparse.Namespace) -> None:
     if target.exists() and source.exists() and target.samefile(source):
         msg = f"[cli] the output must be another file than the model. Got {options.output!r} for both"
         raise ModelError(msg)
+    if target.suffix != ".onnx":
+        msg = f"[cli] the output must be an .onnx file. Got {options.output!r}"
+        raise ModelError(msg)
     written = optimize(options.model, options.output, shapes=sizes_of(options))
     opsets = ", ".join(f"{domain} {version}" for domain, version in written.opsets.items())
     print(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from neo.cli.arguments import add_json, add_shape, add_target, check_folder, print_json, sizes_of
+from neo.cli.arguments import add_json, add_shape, add_target, check_folder, check_picture, print_json, sizes_of
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -28,9 +28,9 @@ def run(options: argparse.Namespace) -> None:
     """Print the points, and write them and their picture."""
     from neo.tradeoffs import pareto
 
-    for path, option in ((options.picture, "--picture"), (options.json, "--json")):
-        if path:
-            check_folder(path, option)
+    if options.json:
+        check_folder(options.json, "--json")
+    check_picture(options.picture, "--picture")
     front = pareto(
         options.model,
         options.data,

@@ -5,8 +5,17 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from neo.cli.arguments import add_json, add_model, check_folder, inputs_of, module_of, print_json
-from neo.errors import ModelError, ResourceError
+from neo.cli.arguments import (
+    add_json,
+    add_model,
+    check_folder,
+    check_picture,
+    check_top,
+    inputs_of,
+    module_of,
+    print_json,
+)
+from neo.errors import ModelError
 from neo.report.profile import Profile
 
 HELP = "where the time goes, step by step"
@@ -29,9 +38,11 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Measure every step, and print or write what was found."""
-    for name in ("json", "timeline", "html", "trace"):
+    for name in ("json", "html", "trace"):
         if path := getattr(options, name):
             check_folder(path, f"--{name}")
+    check_picture(options.timeline, "--timeline")
+    check_top(options.top)
     if options.against and (options.json or options.timeline or options.trace):
         msg = "[cli] --against must be alone or with --html. Got --json, --timeline or --trace"
         raise ModelError(msg)
@@ -51,12 +62,7 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print_json(options.json, profile.to_json())
     if options.timeline:
-        try:
-            figure = profile.timeline()
-        except ModuleNotFoundError as error:
-            msg = "[cli] --timeline must find matplotlib. Got none\nHint: pip install matplotlib"
-            raise ResourceError(msg) from error
-        figure.savefig(options.timeline, dpi=120)
+        profile.timeline().savefig(options.timeline, dpi=120)
     if options.html:
         profile.html(options.html, title=Path(options.model).stem)
     if options.trace:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from neo.cli.arguments import add_shape, add_target, check_folder, print_json, sizes_of
+from neo.cli.arguments import add_shape, add_target, check_folder, check_picture, print_json, sizes_of
 from neo.errors import ModelError
 
 __all__ = ["HELP", "add_arguments", "check_numeric_command", "run"]
@@ -53,8 +53,12 @@ def run(options: argparse.Namespace) -> None:
     source = Path(options.model)
     target = Path(options.output) if options.output else source.with_name(f"{source.stem}-int8.onnx")
     check_folder(str(target), "--output")
+    check_picture(options.pareto, "--pareto")
     if target.exists() and source.exists() and target.samefile(source):
         msg = f"[cli] --output must be another file than the model. Got {options.output!r}"
+        raise ModelError(msg)
+    if target.suffix != ".onnx":
+        msg = f"[cli] --output must be an .onnx file. Got {options.output!r}"
         raise ModelError(msg)
     quantized = quantize(
         options.model,

@@ -21,7 +21,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print each output's dtype, shape and range, or the outputs themselves."""
-    if options.output:
+    if options.output and options.output != "-":
         check_folder(options.output, "--output")
         check_output(options.output)
     module = module_of(options)

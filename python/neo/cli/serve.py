@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import socket
 from pathlib import Path
 
 from neo.cli.arguments import add_shape, add_target, note_fallbacks, sizes_of
@@ -78,12 +80,23 @@ def run(options: argparse.Namespace) -> None:
         max_batch=options.max_batch,
         batch_delay=options.batch_delay / 1000,
     )
+    listener = _listener(options.host, options.port)
     for name in modules:
         print(f"http://{options.host}:{options.port}/v2/models/{name}", flush=True)
-    uvicorn.run(
+    settings = uvicorn.Config(
         application,
-        host=options.host,
-        port=options.port,
         log_level="info" if options.verbose else "warning",
         timeout_graceful_shutdown=_SECONDS_TO_FINISH,
     )
+    with listener, contextlib.suppress(KeyboardInterrupt):
+        uvicorn.Server(settings).run(sockets=[listener])
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    """A socket of the address: uvicorn's own refusal of one comes after it is printed, and as a log line."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family)
+    except OSError as error:
+        msg = f"[cli] --host and --port must be an address of this machine that is free. Got {error.strerror} - at {host}:{port}"
+        raise ResourceError(msg) from error

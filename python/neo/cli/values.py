@@ -88,9 +88,9 @@ def check_output(path: str) -> None:
     Raises
     ------
     neo.ModelError
-        `path` is neither "-" nor ends in .npz or .json.
+        `path` does not end in .npz or .json.
     """
-    if path != "-" and Path(path).suffix not in (".npz", ".json"):
+    if Path(path).suffix not in (".npz", ".json"):
         msg = f"[cli] --output must be an .npz or .json file, or -. Got {path!r}"
         raise ModelError(msg)
 
