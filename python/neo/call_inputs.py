@@ -60,6 +60,10 @@ class CallInputs:
         """
         if type(inputs) is not dict and not isinstance(inputs, Mapping):
             msg = f"[run] inputs must be a mapping of names to arrays. Got {type(inputs).__name__}, expected a dict"
+            if self._inputs:
+                msg += (
+                    f"\nHint: {{{self._inputs[0].name!r}: ...}}; module(...) takes arrays in the order of the inputs."
+                )
             raise DTypeError(msg)
         if inputs.keys() != self._by_name.keys():
             self._complain_about_names(inputs)

@@ -82,16 +82,27 @@ def check_tensor(x: Any, spec: Tensor, expected: np.dtype[Any] | None) -> Array:
             raise _dtype_error(x, array, spec)
         array = _number_array(array, expected, spec)
     shape = spec.shape
-    if shape is not None:
-        fits = len(shape) == array.ndim and all(
-            not isinstance(d, int) or d == n for d, n in zip(shape, array.shape, strict=True)
-        )
-        if not fits:
-            dims = ",".join(str(d) for d in shape)
-            got = ",".join(str(d) for d in array.shape)
-            msg = f"[run] shape must be the input's. Got [{got}], expected [{dims}] - at input {spec.name!r}"
-            raise ShapeError(msg)
+    if shape is not None and not _fits(array.shape, shape):
+        dims = ",".join(str(d) for d in shape)
+        got = ",".join(str(d) for d in array.shape)
+        msg = f"[run] shape must be the input's. Got [{got}], expected [{dims}] - at input {spec.name!r}"
+        raise ShapeError(msg + (_shape_hint(x.shape, spec) if isinstance(x, np.ndarray) else ""))
     return array
+
+
+def _fits(got: Sequence[int], shape: Sequence[int | str]) -> bool:
+    return len(shape) == len(got) and all(not isinstance(d, int) or d == n for d, n in zip(shape, got, strict=True))
+
+
+def _shape_hint(got: Sequence[int], spec: Tensor) -> str:
+    """The words that help where one item is no batch, or channels stand last where they belong first, or the reverse."""
+    shape, name = spec.shape or (), spec.name if spec.name.isidentifier() else "x"
+    if _fits((1, *got), shape):
+        return f"\nHint: {name}[None] is a batch of one"
+    for axes in ((0, 3, 1, 2), (0, 2, 3, 1)):
+        if len(got) == len(axes) and _fits([got[a] for a in axes], shape):
+            return f"\nHint: {name}.transpose{axes}"
+    return ""
 
 
 def _as_array(x: Any, spec: Tensor) -> Array:

@@ -84,6 +84,23 @@ def test_an_array_of_another_shape(pair, shape):
     assert isinstance(error, ValueError)
 
 
+@pytest.mark.parametrize(
+    ("shape", "hint"),
+    [
+        ((1, 8, 8), "image[None] is a batch of one"),
+        ((3, 8, 8, 1), "image.transpose(0, 3, 1, 2)"),
+        ((3, 2, 8, 8), None),
+        ((8, 8), None),
+        ((3, 8, 8, 2), None),
+    ],
+)
+def test_a_photograph_alone_or_with_channels_last(shape, hint):
+    module = neo.compile(demo.model_bytes(), threads=1)
+    with pytest.raises(neo.ShapeError, match="at input 'image'") as caught:
+        module(np.zeros(shape, np.float32))
+    assert str(caught.value).partition("\nHint: ")[2] == (hint or "")
+
+
 def test_two_sizes_for_one_symbol(pair):
     fails(
         neo.ShapeError,

@@ -136,6 +136,12 @@ CASES: dict[str, tuple[Any, str, type[Exception]]] = {
     "no file": ("nowhere/model.onnx", "the model file must be readable. Got nowhere", neo.ResourceError),
     "a null in the path": ("a\0b.onnx", "the model file must be readable", neo.ResourceError),
     "another format": ("model.tflite", "the model must be ONNX. Got model.tflite", neo.ModelError),
+    "OpenVINO's format": ("model.xml", "the model must be ONNX. Got model.xml\nHint: convert it first", neo.ModelError),
+    "a file that Git LFS has not fetched": (
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n",
+        "the model must be a whole ONNX file. Got a pointer of Git LFS - at the bytes given\nHint: git lfs pull",
+        neo.ModelError,
+    ),
     "no bytes": (b"", "the model must hold a graph. Got none", neo.ModelError),
     "other bytes": (b"\x89PNG\r\n\x1a\n", "the model must be a whole ONNX file. Got 8 bytes", neo.ModelError),
     "half a file": (model([RELU]).SerializeToString()[:40], "must be a whole ONNX file. Got 40 bytes", neo.ModelError),

@@ -27,9 +27,10 @@ GENERATION = frozenset({"GreedySearch", "Sampling", "BeamSearch"})
 
 # Files of other frameworks; docs/formats.md says how to convert each.
 _OTHER_FORMATS = frozenset(
-    {".ckpt", ".h5", ".joblib", ".json", ".keras", ".mlmodel", ".mlpackage", ".ort", ".pdmodel", ".pkl"}
-    | {".pt", ".pt2", ".pth", ".safetensors", ".tflite", ".ubj"}
+    {".caffemodel", ".ckpt", ".engine", ".gguf", ".h5", ".joblib", ".json", ".keras", ".mlmodel", ".mlpackage", ".mnn"}
+    | {".ort", ".param", ".pdmodel", ".pkl", ".pt", ".pt2", ".pth", ".safetensors", ".tflite", ".ubj", ".xml"}
 )
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 class Loaded(NamedTuple):
@@ -133,6 +134,9 @@ def _parse(raw: bytes, place: str, for_import: bool) -> onnx.ModelProto:
     from google.protobuf.message import DecodeError
 
     proto = onnx.ModelProto()
+    if raw.startswith(_LFS_POINTER):
+        msg = f"[import] the model must be a whole ONNX file. Got a pointer of Git LFS - at {place}\nHint: git lfs pull"
+        raise ModelError(msg)
     try:
         proto.ParseFromString(raw)
     except (DecodeError, RecursionError) as error:
