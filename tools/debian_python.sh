@@ -5,7 +5,7 @@
 # unpack_packages <folder> <architecture> <release> <package>...: these and what they depend on. An empty release is the
 # one that this system installs from; NEO_MIRROR names another mirror than deb.debian.org for all others.
 unpack_packages() {
-  local folder=$1 architecture=$2 release=$3 apt=$1.apt package
+  local folder=$1 architecture=$2 release=$3 apt=$1.apt package links
   shift 3
   rm -rf "$folder" "$apt"
   mkdir -p "$folder" "$apt/state/lists/partial" "$apt/cache/archives/partial"
@@ -28,6 +28,10 @@ END
   APT_CONFIG=$apt/apt.conf apt-get -qq -y --no-install-recommends --download-only install "$@" >"$apt/log"
   for package in "$apt"/cache/archives/*.deb; do
     dpkg-deb -x "$package" "$folder"
+  done
+  # From Debian 13 on packages hold /usr/lib alone, and an installed system has a link beside it.
+  for links in lib lib64; do
+    [ -e "$folder/$links" ] || [ ! -d "$folder/usr/$links" ] || ln -s "usr/$links" "$folder/$links"
   done
   rm -rf "$apt"
 }
