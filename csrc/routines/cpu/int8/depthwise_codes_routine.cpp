@@ -8,7 +8,7 @@
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/int8/code_table.h"
 #include "routines/cpu/int8/depthwise_codes.h"
-#include "routines/cpu/int8/int8_problem.h"
+#include "routines/cpu/int8/int8_routine.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
@@ -340,26 +340,9 @@ class DepthwiseCodesStep final : public KernelStep {
 
 // Depthwise convolution of 8-bit codes, or one of groups that fill no vectors, summed exactly
 // (patterns/int8_product.h).
-class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine> {
+class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine, Int8Routine> {
  public:
   std::string_view name() const override { return "cpu:int8/depthwise_nchwc"; }
-  std::vector<std::string_view> roots() const override { return {"Conv", "ConvInteger", "QuantizeLinear"}; }
-
-  std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
-    static constexpr std::string_view kConv[] = {"Conv", "ConvInteger"};
-    return match_int8_products(root, kConv, users, graph);
-  }
-
-  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
-    std::string why;
-    const auto problem = Int8Problem::read(workload, &why);
-    if (!problem) return why;
-    if (!problem->product.is_conv() || problem->geometry.groups == 1) return "not one input channel per group";
-    if (problem->geometry.axes > 2) return "more than two spatial axes";
-    if (problem->geometry.taps() > kMaxDepthwiseTaps) return "the kernel has more than 256 taps";
-    const char* reason = problem->geometry.is_depthwise() ? nullptr : reject_groups(*problem, target);
-    return reason ? std::optional<std::string>(reason) : std::nullopt;
-  }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Int8Problem problem = *Int8Problem::read(workload, nullptr);
@@ -389,6 +372,15 @@ class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine> {
                                          PackedStore& packed) {
     return std::make_unique<DepthwiseCodesStep>(*Int8Problem::read(*candidate.workload, nullptr), candidate,
                                                 CodesDepthwiseWords::of(candidate.schedule), target, ops, packed);
+  }
+
+ protected:
+  std::optional<std::string> rejects_problem(const Int8Problem& problem, const Target& target) const override {
+    if (!problem.product.is_conv() || problem.geometry.groups == 1) return "not one input channel per group";
+    if (problem.geometry.axes > 2) return "more than two spatial axes";
+    if (problem.geometry.taps() > kMaxDepthwiseTaps) return "the kernel has more than 256 taps";
+    const char* reason = problem.geometry.is_depthwise() ? nullptr : reject_groups(problem, target);
+    return reason ? std::optional<std::string>(reason) : std::nullopt;
   }
 
  private:

@@ -7,7 +7,7 @@
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/int8/code_table.h"
 #include "routines/cpu/int8/dot_conv.h"
-#include "routines/cpu/int8/int8_problem.h"
+#include "routines/cpu/int8/int8_routine.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
@@ -182,7 +182,7 @@ class DotStep final : public KernelStep {
 };
 
 // Products of 8-bit codes, summed exactly in int32 (patterns/int8_product.h).
-class DotRoutine : public Routine {
+class DotRoutine : public Int8Routine {
  public:
   explicit DotRoutine(Form form) : form_(form) {}
 
@@ -190,31 +190,6 @@ class DotRoutine : public Routine {
     return form_ == Form::Pixels   ? "cpu:int8/gemm"
            : form_ == Form::Blocks ? "cpu:int8/direct_nchwc"
                                    : "cpu:int8/direct_nchw";
-  }
-
-  std::vector<std::string_view> roots() const override {
-    std::vector<std::string_view> roots(products().begin(), products().end());
-    roots.push_back("QuantizeLinear");
-    return roots;
-  }
-
-  std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
-    return match_int8_products(root, products(), users, graph);
-  }
-
-  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
-    std::string why;
-    const auto problem = Int8Problem::read(workload, &why);
-    if (!problem) return why;
-    const Int8Product& p = problem->product;
-    if (p.is_conv() == (form_ == Form::Pixels)) return "a product of the other kind";
-    if (form_ != Form::Pixels && problem->geometry.is_depthwise()) return "one input channel per group";
-    const char* reason = reject_dot(problem->constant_shape(), form_, target.lanes());
-    if (reason) return reason;
-    constexpr int64_t kLargestSum = 1 << 30;
-    if (!p.w->constant->is_absent() && !sums_fit(p, kLargestSum)) return "a sum may leave int32";
-    if (p.residual && p.residual == p.x && form_ == Form::Planes) return "the residual is held otherwise";
-    return std::nullopt;
   }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
@@ -253,12 +228,25 @@ class DotRoutine : public Routine {
                                      target, ops, packed);
   }
 
- private:
-  std::span<const std::string_view> products() const {
-    static constexpr std::string_view kConv[] = {"Conv", "ConvInteger"}, kGemm[] = {"MatMul", "Gemm", "MatMulInteger"};
-    return form_ == Form::Pixels ? std::span<const std::string_view>(kGemm) : std::span<const std::string_view>(kConv);
+ protected:
+  std::span<const std::string_view> products() const override {
+    static constexpr std::string_view kGemm[] = {"MatMul", "Gemm", "MatMulInteger"};
+    return form_ == Form::Pixels ? kGemm : Int8Routine::products();
   }
 
+  std::optional<std::string> rejects_problem(const Int8Problem& problem, const Target& target) const override {
+    const Int8Product& p = problem.product;
+    if (p.is_conv() == (form_ == Form::Pixels)) return "a product of the other kind";
+    if (form_ != Form::Pixels && problem.geometry.is_depthwise()) return "one input channel per group";
+    const char* reason = reject_dot(problem.constant_shape(), form_, target.lanes());
+    if (reason) return reason;
+    constexpr int64_t kLargestSum = 1 << 30;
+    if (!p.w->constant->is_absent() && !sums_fit(p, kLargestSum)) return "a sum may leave int32";
+    if (p.residual && p.residual == p.x && form_ == Form::Planes) return "the residual is held otherwise";
+    return std::nullopt;
+  }
+
+ private:
   static DotSchedule dot_schedule(const Schedule& schedule, const Target& target) {
     return {value_of(schedule, "oc_bn") / target.lanes(), value_of(schedule, "row_sums") != 0};
   }

@@ -5,7 +5,7 @@
 #include "routines/cost/step_cost.h"
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/int8/few_channels.h"
-#include "routines/cpu/int8/int8_problem.h"
+#include "routines/cpu/int8/int8_routine.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
@@ -167,33 +167,9 @@ class FewChannelsStep final : public KernelStep {
 };
 
 // Convolutions of 8-bit codes from blocks of channels to up to four planes, summed exactly (patterns/int8_product.h).
-class FewChannelsRoutine final : public RoutineOf<FewChannelsRoutine> {
+class FewChannelsRoutine final : public RoutineOf<FewChannelsRoutine, Int8Routine> {
  public:
   std::string_view name() const override { return "cpu:int8/few_channels_nchw"; }
-  std::vector<std::string_view> roots() const override { return {"Conv", "ConvInteger", "QuantizeLinear"}; }
-
-  std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
-    static constexpr std::string_view kConv[] = {"Conv", "ConvInteger"};
-    return match_int8_products(root, kConv, users, graph);
-  }
-
-  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
-    std::string why;
-    const auto problem = Int8Problem::read(workload, &why);
-    if (!problem) return why;
-    const Int8Product& p = problem->product;
-    constexpr int64_t kLargestSum = 1 << 30;
-    if (!p.is_conv() || problem->geometry.groups != 1 || problem->channels > kMaxFewChannels)
-      return "not a convolution to at most four channels without groups";
-    if (problem->geometry.axes > 2) return "more than two spatial axes";
-    const ConvShape s = problem->constant_shape();
-    if (s.stride_w != 1) return "pixels of a row are left out";
-    if (s.kh * ceil_div(s.ic, kWordCodes) > kMaxWindowRows) return "the window has too many words";
-    if (p.residual || p.addend || p.middle || problem->table_bytes() > 0) return "more than a product";
-    if (p.x_scale || p.x_zero) return "the grid is known to the call alone";
-    if (!p.w->constant->is_absent() && !sums_fit(p, kLargestSum)) return "a sum may leave int32";
-    return std::nullopt;
-  }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Int8Problem problem = *Int8Problem::read(workload, nullptr);
@@ -217,6 +193,22 @@ class FewChannelsRoutine final : public RoutineOf<FewChannelsRoutine> {
                                          PackedStore& packed) {
     return std::make_unique<FewChannelsStep>(*Int8Problem::read(*candidate.workload, nullptr),
                                              value_of(candidate.schedule, "codes"), target, packed);
+  }
+
+ protected:
+  std::optional<std::string> rejects_problem(const Int8Problem& problem, const Target&) const override {
+    const Int8Product& p = problem.product;
+    constexpr int64_t kLargestSum = 1 << 30;
+    if (!p.is_conv() || problem.geometry.groups != 1 || problem.channels > kMaxFewChannels)
+      return "not a convolution to at most four channels without groups";
+    if (problem.geometry.axes > 2) return "more than two spatial axes";
+    const ConvShape s = problem.constant_shape();
+    if (s.stride_w != 1) return "pixels of a row are left out";
+    if (s.kh * ceil_div(s.ic, kWordCodes) > kMaxWindowRows) return "the window has too many words";
+    if (p.residual || p.addend || p.middle || problem.table_bytes() > 0) return "more than a product";
+    if (p.x_scale || p.x_zero) return "the grid is known to the call alone";
+    if (!p.w->constant->is_absent() && !sums_fit(p, kLargestSum)) return "a sum may leave int32";
+    return std::nullopt;
   }
 
  private:

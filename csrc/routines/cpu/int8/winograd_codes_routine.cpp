@@ -6,7 +6,7 @@
 #include "routines/cost/step_cost.h"
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/int8/code_table.h"
-#include "routines/cpu/int8/int8_problem.h"
+#include "routines/cpu/int8/int8_routine.h"
 #include "routines/cpu/int8/winograd_codes.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
@@ -312,29 +312,9 @@ class WinogradCodesStep final : public KernelStep {
 };
 
 // Convolutions of 8-bit codes by Winograd's algorithm, exact (winograd_codes.h).
-class WinogradCodesRoutine final : public RoutineOf<WinogradCodesRoutine> {
+class WinogradCodesRoutine final : public RoutineOf<WinogradCodesRoutine, Int8Routine> {
  public:
   std::string_view name() const override { return "cpu:int8/winograd_nchwc"; }
-  std::vector<std::string_view> roots() const override { return {"Conv", "ConvInteger", "QuantizeLinear"}; }
-
-  std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
-    static constexpr std::string_view kConv[] = {"Conv", "ConvInteger"};
-    return match_int8_products(root, kConv, users, graph);
-  }
-
-  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
-    std::string why;
-    const auto problem = Int8Problem::read(workload, &why);
-    if (!problem) return why;
-    const Int8Product& p = problem->product;
-    if (!p.is_conv() || problem->geometry.axes != 2) return "not a convolution of two axes";
-    const DotShape s = problem->constant_shape();
-    if (s.groups != 1) return "the convolution has groups";
-    if (s.kh != 3 || s.kw != 3 || s.stride_h != 1 || s.stride_w != 1 || s.dilation_h != 1 || s.dilation_w != 1)
-      return "the kernel is not 3x3 with a stride of 1";
-    if (!p.w->constant->is_absent() && !sums_fit(p, kMaxWinogradSum)) return "a sum may reach 2^25";
-    return std::nullopt;
-  }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Int8Problem problem = *Int8Problem::read(workload, nullptr);
@@ -365,6 +345,18 @@ class WinogradCodesRoutine final : public RoutineOf<WinogradCodesRoutine> {
     return std::make_unique<WinogradCodesStep>(*Int8Problem::read(*candidate.workload, nullptr), candidate,
                                                value_of(candidate.schedule, "oc_bn") / target.lanes(), target, ops,
                                                packed);
+  }
+
+ protected:
+  std::optional<std::string> rejects_problem(const Int8Problem& problem, const Target&) const override {
+    const Int8Product& p = problem.product;
+    if (!p.is_conv() || problem.geometry.axes != 2) return "not a convolution of two axes";
+    const DotShape s = problem.constant_shape();
+    if (s.groups != 1) return "the convolution has groups";
+    if (s.kh != 3 || s.kw != 3 || s.stride_h != 1 || s.stride_w != 1 || s.dilation_h != 1 || s.dilation_w != 1)
+      return "the kernel is not 3x3 with a stride of 1";
+    if (!p.w->constant->is_absent() && !sums_fit(p, kMaxWinogradSum)) return "a sum may reach 2^25";
+    return std::nullopt;
   }
 
  private:
