@@ -92,6 +92,9 @@
   X(subpixel_winograd)         \
   X(transposed_depthwise)      \
   X(winograd)                  \
+  X(int8_depthwise_pointwise)  \
+  X(int8_pointwise_depthwise)  \
+  X(int8_inverted_residual)    \
   X(int8_winograd)             \
   X(int8_direct_nchwc)         \
   X(int8_direct_nchw)          \

@@ -33,8 +33,8 @@ def _by_columns(net: Net) -> Any:
     return net.node("DequantizeLinear", [net.input("AB", "int16", 1000), net.input("B")], axis=1)
 
 
-def _rounded(net: Net, value: Any, step: np.float32 = _Y_STEP) -> Any:
-    return net.node("QuantizeLinear", [value, net.array(step), net.array(np.uint8(90))])
+def _rounded(net: Net, value: Any, step: np.float32 = _Y_STEP, pin: bool = True) -> Any:
+    return net.node("QuantizeLinear", [value, net.array(step), net.array(np.uint8(90))], pin=pin)
 
 
 def _code_weights(net: Net, axes: str, zero: int = 0) -> Any:
@@ -53,6 +53,21 @@ def _code_conv(
         if residual:
             y = net.node("Add", [y, _linear(net, net.input("NOHW", "uint8", 256))], pin=False)
         return _rounded(net, y)
+
+    return build
+
+
+def _code_chain(*weights: str) -> Callable[[Net], Any]:
+    """Convolutions with weights of these axes; of a depthwise one the second is 1."""
+
+    def build(net: Net) -> Any:
+        codes, grid = net.input(f"N{'M' if weights[0][1] == '1' else 'C'}HW", "uint8", 256), (_X_STEP, _X_ZERO)
+        for weight in weights:
+            more = {"group": net.sizes["M"], "pads": _SAME} if weight[1] == "1" else {}
+            operands = [_linear(net, codes, *grid), _code_weights(net, weight), net.constant(weight[0])]
+            codes = _rounded(net, net.node("Conv", operands, pin=False, **more), pin=weight == weights[-1])
+            grid = (_Y_STEP, np.uint8(90))
+        return codes
 
     return build
 
@@ -113,6 +128,7 @@ def _coded_lstm(net: Net) -> Any:
 
 _IMAGE = {"N": 2, "C": 16, "H": 9, "W": 10, "O": 32}
 _THREE = {**_IMAGE, "C": 3}
+_CHAIN = {"N": 1, "C": 16, "M": 32, "H": 8, "W": 9, "O": 16}
 _BLOCK = {"A": 3, "B": 5, "C": 17}
 _SAME = [1] * 4
 
@@ -140,6 +156,9 @@ INT8_ROUTINES: dict[str, list[Spec]] = {
         Spec(_IMAGE, _code_conv("C133", zero=37, pads=_SAME)),
         Spec(_IMAGE, _with_function(_code_conv("C133", pads=_SAME))),
     ],
+    "cpu:int8/depthwise_pointwise": [Spec(_CHAIN, _code_chain("M133", "OM11"))],
+    "cpu:int8/pointwise_depthwise": [Spec(_CHAIN, _code_chain("MC11", "M133"))],
+    "cpu:int8/inverted_residual": [Spec(_CHAIN, _code_chain("MC11", "M133", "OM11"))],
     "cpu:int8/few_channels_nchw": [
         Spec({**_IMAGE, "O": 3}, _code_conv("OC33", pads=_SAME)),
         Spec({**_IMAGE, "O": 1}, _code_conv("OC11", zero=37)),

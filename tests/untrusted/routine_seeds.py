@@ -157,6 +157,17 @@ _NETWORKS = {
         "y, z, h8",
         {"w": (16, 16, 3, 3), "v": (16, 1, 3, 3), "u": (16, 10), "t": (3, 16, 3, 3)},
     ),
+    "codes_chain": _Network(
+        "uint8[1, 16, 12, 12] x",
+        f"w8 = QuantizeLinear (w, step, zero) v8 = QuantizeLinear (v, step, zero) u8 = QuantizeLinear (u, step, zero) "
+        f"wd = DequantizeLinear (w8, step, zero) vd = DequantizeLinear (v8, step, zero) ud = DequantizeLinear (u8, step, zero) "
+        f"xd = DequantizeLinear (x, step, middle) a = Conv (xd, wd) "
+        f"a8 = QuantizeLinear (a, step, middle) ad = DequantizeLinear (a8, step, middle) b = Conv <{_SAME}, group = 32> (ad, vd) "
+        f"b8 = QuantizeLinear (b, step, middle) bd = DequantizeLinear (b8, step, middle) c = Conv (bd, ud) "
+        f"y = QuantizeLinear (c, step, middle)",
+        "y",
+        {"w": (32, 16, 1, 1), "v": (32, 1, 3, 3), "u": (16, 32, 1, 1)},
+    ),
     "codes_matmul": _Network(
         "uint8[2, N, 12] x, int8[2, 12, 9] z",
         "xd = DequantizeLinear (x, step, middle) zd = DequantizeLinear (z, step, zero) a = MatMul (xd, zd) "
