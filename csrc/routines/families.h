@@ -92,6 +92,7 @@
   X(subpixel_winograd)         \
   X(transposed_depthwise)      \
   X(winograd)                  \
+  X(int8_depthwise_float32)    \
   X(int8_depthwise_pointwise)  \
   X(int8_pointwise_depthwise)  \
   X(int8_inverted_residual)    \

@@ -156,6 +156,7 @@ INT8_ROUTINES: dict[str, list[Spec]] = {
         Spec(_IMAGE, _code_conv("C133", zero=37, pads=_SAME)),
         Spec(_IMAGE, _with_function(_code_conv("C133", pads=_SAME))),
     ],
+    "cpu:int8/depthwise_float32": [Spec(_CHAIN, _code_chain("M133")), Spec(_IMAGE, _code_conv("C155", pads=[2] * 4))],
     "cpu:int8/depthwise_pointwise": [Spec(_CHAIN, _code_chain("M133", "OM11"))],
     "cpu:int8/pointwise_depthwise": [Spec(_CHAIN, _code_chain("MC11", "M133"))],
     "cpu:int8/inverted_residual": [Spec(_CHAIN, _code_chain("MC11", "M133", "OM11"))],

@@ -14,8 +14,9 @@ from tests.routines.pinning import candidates, compile_pinned, rejections
 BOTH = "cpu:int8/inverted_residual"
 BEHIND = "cpu:int8/depthwise_pointwise"
 BEFORE = "cpu:int8/pointwise_depthwise"
+ALONE = "cpu:int8/depthwise_float32"
 #: The convolutions of each routine: depthwise and pointwise ones.
-FORMS = {BOTH: "pdp", BEHIND: "dp", BEFORE: "pd"}
+FORMS = {BOTH: "pdp", BEHIND: "dp", BEFORE: "pd", ALONE: "d"}
 CASES = 24
 
 by_routine = pytest.mark.parametrize("routine", FORMS)
@@ -177,7 +178,7 @@ def test_a_chain_gives_the_codes_of_its_operators(seed: int, routine: str, tier:
 
 
 @on_vnni
-@by_routine
+@pytest.mark.parametrize("routine", [BOTH, BEHIND, BEFORE])
 @pytest.mark.parametrize("seed", range(CASES // 2))
 def test_weights_that_are_bytes(seed: int, routine: str) -> None:
     chain_of(seed, FORMS[routine], bytes_only=True).hold("avx512_vnni", routine)

@@ -1,8 +1,8 @@
 #pragma once
 
 // Chains of convolutions of 8-bit codes on NCHW[lanes]c whose inner images stay in the private cache: a depthwise
-// convolution with a pointwise one (1x1) before it, behind it, or both (the inverted residual of MobileNet v2). The
-// codes between two of them are rounded as the model says, so that results are those of the separate steps.
+// convolution with a pointwise one (1x1) before it, behind it, or both (the inverted residual of MobileNet v2), or
+// alone. The codes between two of them are rounded as the model says, so that results are those of the separate steps.
 //
 // Codes on the way to the depthwise convolution are held as float32 numbers from the zero point on, in a ring of rows
 // of a few vectors of channels: the float32 kernel sums products of so few taps exactly, and nothing is packed or

@@ -15,7 +15,7 @@ namespace neo {
 namespace {
 
 // The schedule:
-//   codes   in a word of the pointwise convolutions
+//   codes   in a word of the pointwise convolutions, where there are some
 //   tasks   as many or more, where the shape has as many parts
 //   shared  1: the tasks share the depthwise codes of an image that is alone; else each makes some rows
 CodesChainPlan plan_of(const CodesChainProblem& problem, const Schedule& schedule, const Dims& x, const Dims& y,
@@ -79,8 +79,10 @@ double pointwise_cycles(const DotPlan& product, double pixels, const DotKernels&
 double estimate_us(const CodesChainProblem& problem, const CodesChainPlan& plan, const CodesChainParts& parts,
                    const Target& target) {
   // Cycles of a core, of a vector that becomes numbers, or codes, or words.
-  constexpr double kNumberCycles = 4, kReadCycles = 2, kCodesCycles = 4, kFillCycles = 2, kResidualCycles = 7;
+  constexpr double kNumberCycles = 4, kReadCycles = 2, kCodesCycles = 5, kFillCycles = 2, kResidualCycles = 7;
   constexpr double kMeetUs = 2;
+  // Wide vectors wait longer for the nearest cache.
+  const double waits = target.lanes() > 8 ? 1.17 : 1;
   const CodesChainShape& shape = plan.shape;
   const ConvShape& s = shape.depthwise;
   const double core = core_cycles(target);
@@ -90,7 +92,7 @@ double estimate_us(const CodesChainProblem& problem, const CodesChainPlan& plan,
   const int64_t halo = std::max<int64_t>(0, (s.kh - 1) * s.dilation_h + 1 - s.stride_h);
   const double in_pixels = images * static_cast<double>((s.ih + (plan.chunks - 1) * halo) * s.iw);
   double cycles =
-      vectors * out_pixels * (static_cast<double>(s.taps()) / depthwise_efficiency(s) + (kCodesCycles + 1) * core);
+      vectors * out_pixels * (static_cast<double>(s.taps()) / depthwise_efficiency(s) + kCodesCycles * core);
   if (shape.expands) {
     const auto run = static_cast<double>(std::max<int64_t>(1, plan.band * s.stride_h * s.iw));
     const double fill = shape.x_is_bytes ? 0 : static_cast<double>(ceil_div(shape.ic, plan.lanes)) * kFillCycles;
@@ -110,7 +112,7 @@ double estimate_us(const CodesChainProblem& problem, const CodesChainPlan& plan,
   if (problem.depthwise.table_bytes() > 0) cycles += out_pixels * vectors * kReadCycles * core;
   if (problem.project) cycles += problem.project->table_cycles(target) * core;
   UnfittedLoad load;
-  load.arithmetic_us = cycles_us(cycles, target);
+  load.arithmetic_us = cycles_us(waits * cycles, target);
   for (const Value* v : {problem.first().product.x, problem.residual(), problem.last().product.y}) {
     if (v) load.bytes += static_cast<double>(element_count(v->shape().hint_dims()));
   }
@@ -281,7 +283,7 @@ class CodesChainStep final : public KernelStep {
   Packed expand_, depthwise_, project_;
 };
 
-// Chains of convolutions of 8-bit codes, exact (codes_chain.h).
+// Chains of convolutions of 8-bit codes, exact (codes_chain.h). Without pointwise ones it is a depthwise convolution.
 class CodesChainRoutine final : public RoutineOf<CodesChainRoutine> {
  public:
   CodesChainRoutine(std::string_view name, CodesChainForm form) : name_(name), form_(form) {}
@@ -302,9 +304,12 @@ class CodesChainRoutine final : public RoutineOf<CodesChainRoutine> {
     const CodesChainProblem problem = *CodesChainProblem::read(workload, nullptr);
     const Dims x = problem.first().product.x->shape().hint_dims(), y = problem.last().product.y->shape().hint_dims();
     std::vector<Candidate> all;
-    for (const int64_t codes : codes_of(problem, target)) {
+    for (const Schedule& words : words_of(problem, target)) {
       std::vector<Schedule> schedules;
-      for (const int64_t factor : {1, 4}) schedules.push_back({{"codes", codes}, {"tasks", factor * target.threads}});
+      for (const int64_t factor : {1, 4}) {
+        schedules.push_back(words);
+        schedules.back()["tasks"] = factor * target.threads;
+      }
       if (target.threads > 1 && problem.project) {
         schedules.push_back(schedules.front());
         schedules.back()["shared"] = 1;
@@ -331,9 +336,11 @@ class CodesChainRoutine final : public RoutineOf<CodesChainRoutine> {
   }
 
  private:
-  // In a word of the pointwise convolutions: bytes where all of their weights are some.
-  static std::vector<int64_t> codes_of(const CodesChainProblem& problem, const Target& target) {
-    if (!has_dot_bytes(target)) return {kWordCodes};
+  // Words of the pointwise convolutions: of bytes where all of their weights are some.
+  static std::vector<Schedule> words_of(const CodesChainProblem& problem, const Target& target) {
+    if (!problem.expand && !problem.project) return {{}};
+    const Schedule pairs{{"codes", kWordCodes}}, fours{{"codes", kByteCodes}};
+    if (!has_dot_bytes(target)) return {pairs};
     bool may_be = true, must_be = true;
     for (const auto* pointwise : {&problem.expand, &problem.project}) {
       if (!*pointwise) continue;
@@ -341,8 +348,8 @@ class CodesChainRoutine final : public RoutineOf<CodesChainRoutine> {
       may_be = may_be && std::find(bytes.begin(), bytes.end(), true) != bytes.end();
       must_be = must_be && std::find(bytes.begin(), bytes.end(), false) == bytes.end();
     }
-    if (!may_be) return {kWordCodes};
-    return must_be ? std::vector{kByteCodes} : std::vector{kByteCodes, kWordCodes};
+    if (!may_be) return {pairs};
+    return must_be ? std::vector{fours} : std::vector{fours, pairs};
   }
 
   // Whether it makes sense: tasks to share among, and a private cache for the part of each.
@@ -380,6 +387,11 @@ class CodesChainRoutine final : public RoutineOf<CodesChainRoutine> {
 };
 
 }  // namespace
+
+std::unique_ptr<Routine> make_int8_depthwise_float32_routine() {
+  return std::make_unique<CodesChainRoutine>("cpu:int8/depthwise_float32", CodesChainForm{false, false});
+}
+NEO_DEFINE_STEP(int8_depthwise_float32, CodesChainRoutine)
 
 std::unique_ptr<Routine> make_int8_depthwise_pointwise_routine() {
   return std::make_unique<CodesChainRoutine>("cpu:int8/depthwise_pointwise", CodesChainForm{false, true});
