@@ -119,15 +119,14 @@ class CodesChainTask {
       for (int64_t p = 0; p < product.panels; ++p) {
         const DotPanel panel = dot_panel(product, p);
         set_panel(t, args_.project, panel, product);
-        const int64_t tiles = ceil_div(count, int64_t{parts_.dot->max_rows[panel.vectors()]});
-        for (int64_t j = 0; j < tiles; ++j) {
-          const IndexRange part = even_part(count, tiles, j);
-          const int64_t at = (first + part.begin) * lanes;
-          t.src = src + part.begin * t.step;
+        const DotTileKernel* kernel = parts_.dot->tiles[panel.vectors()];
+        for_each_dot_tile(count, parts_.dot->max_rows[panel.vectors()], [&](int64_t pixel, int64_t rows) {
+          const int64_t at = (first + pixel) * lanes;
+          t.src = src + pixel * t.step;
           t.dst = dst_ + panel.begin * args_.dst_block + at;
           if (residual_) t.residual = residual_ + panel.begin * args_.residual_block + at;
-          parts_.dot->tiles[panel.vectors()][part.size()](t);
-        }
+          kernel[rows](t);
+        });
         for (int64_t v = panel.begin; args_.project.table && v < panel.end; ++v)
           look_up(args_.project, dst_ + v * args_.dst_block + first * lanes, count, v, product.shape.oc);
       }
@@ -230,14 +229,12 @@ class CodesChainTask {
       for (int64_t i = 0; i < chunks; ++i) {
         const IndexRange chunk = even_part(pixels, chunks, i);
         const uint8_t* from = src + ((row - source_.begin) * width + chunk.begin) * t.step;
-        const int64_t tiles = ceil_div(chunk.size(), int64_t{parts_.dot->max_rows[count]});
-        for (int64_t j = 0; j < tiles; ++j) {
-          const IndexRange part = even_part(chunk.size(), tiles, j);
-          t.src = from + part.begin * t.step;
-          t.dst = codes + part.begin * lanes;
-          if (!stage.table) t.sums = sums + part.begin * count * lanes;
-          parts_.dot->tiles[count][part.size()](t);
-        }
+        for_each_dot_tile(chunk.size(), parts_.dot->max_rows[count], [&](int64_t pixel, int64_t rows) {
+          t.src = from + pixel * t.step;
+          t.dst = codes + pixel * lanes;
+          if (!stage.table) t.sums = sums + pixel * count * lanes;
+          parts_.dot->tiles[count][rows](t);
+        });
         for (int64_t v = 0; v < count; ++v) {
           float* to = ring_row(v, row) + chunk.begin * lanes;
           if (!stage.table) {

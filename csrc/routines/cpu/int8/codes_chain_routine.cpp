@@ -81,8 +81,6 @@ double estimate_us(const CodesChainProblem& problem, const CodesChainPlan& plan,
   // Cycles of a core, of a vector that becomes numbers, or codes, or words.
   constexpr double kNumberCycles = 4, kReadCycles = 2, kCodesCycles = 5, kFillCycles = 2, kResidualCycles = 7;
   constexpr double kMeetUs = 2;
-  // Wide vectors wait longer for the nearest cache.
-  const double waits = target.lanes() > 8 ? 1.17 : 1;
   const CodesChainShape& shape = plan.shape;
   const ConvShape& s = shape.depthwise;
   const double core = core_cycles(target);
@@ -112,7 +110,7 @@ double estimate_us(const CodesChainProblem& problem, const CodesChainPlan& plan,
   if (problem.depthwise.table_bytes() > 0) cycles += out_pixels * vectors * kReadCycles * core;
   if (problem.project) cycles += problem.project->table_cycles(target) * core;
   UnfittedLoad load;
-  load.arithmetic_us = cycles_us(waits * cycles, target);
+  load.arithmetic_us = cycles_us(cycles, target);
   for (const Value* v : {problem.first().product.x, problem.residual(), problem.last().product.y}) {
     if (v) load.bytes += static_cast<double>(element_count(v->shape().hint_dims()));
   }

@@ -287,23 +287,21 @@ void run_dot(const DotPlan& plan, const DotKernels& kernels, const DotOperands& 
       tile.column = vector * plan.lanes;
       tile.columns = is_dense ? s.oc - tile.column : kDotVectors * plan.lanes;
       tile.weight = args.weight + tile.column * taps * plan.words;
-      const int64_t most = kernels.max_rows[panel.vectors()];
-      const int64_t tiles = ceil_div(columns, most);
+      const DotTileKernel* kernel = kernels.tiles[panel.vectors()];
       for (int64_t line = 0; line < rows; ++line) {
         const uint8_t* line_src = src + line * plan.row_step * plan.buffer_columns * pixel_bytes;
-        for (int64_t i = 0; i < tiles; ++i) {
-          const IndexRange pixels = even_part(columns, tiles, i);
-          tile.src = line_src + pixels.begin * tile.step;
-          const int64_t pixel = (plane * s.oh + row + line) * s.ow + column + pixels.begin;
+        for_each_dot_tile(columns, kernels.max_rows[panel.vectors()], [&](int64_t first, int64_t count) {
+          tile.src = line_src + first * tile.step;
+          const int64_t pixel = (plane * s.oh + row + line) * s.ow + column + first;
           const int64_t at = image * args.dst_batch + vector * args.dst_vector + pixel * args.dst_pixel;
           tile.dst = static_cast<uint8_t*>(args.dst) + at * item;
-          if (plan.schedule.row_sums) tile.row_sums = rows_of.sums() + line * plan.columns + pixels.begin;
+          if (plan.schedule.row_sums) tile.row_sums = rows_of.sums() + line * plan.columns + first;
           if (args.residual) {
             tile.residual =
                 args.residual + image * args.residual_batch + vector * args.residual_vector + pixel * args.dst_pixel;
           }
-          kernels.tiles[panel.vectors()][pixels.size()](tile);
-        }
+          kernel[count](tile);
+        });
       }
       if (!args.table) continue;
       const int64_t pixel = (plane * s.oh + row) * s.ow + column, valid = s.oc - tile.column;

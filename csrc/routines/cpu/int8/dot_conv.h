@@ -118,6 +118,18 @@ struct DotPanel {
 };
 DotPanel dot_panel(const DotPlan& plan, int64_t panel);
 
+// visit(pixel, rows) for the register blocks of at most `most` rows that `pixels` are cut into, as even as possible.
+template <class Visit>
+void for_each_dot_tile(int64_t pixels, int64_t most, const Visit& visit) {
+  if (pixels <= 0) return;
+  const int64_t tiles = (pixels + most - 1) / most, rows = pixels / tiles, more = pixels % tiles;
+  for (int64_t i = 0, pixel = 0; i < tiles; ++i) {
+    const int64_t count = rows + (i < more ? 1 : 0);
+    visit(pixel, count);
+    pixel += count;
+  }
+}
+
 template <class Weight>
 void pack_dot_weight(const DotPlan& plan, const Weight& weight, int32_t* packed) {
   const DotShape& s = plan.shape;
