@@ -11,6 +11,7 @@ PAGE_PATH = FOLDER / "README.md"
 
 #: The folders of records, with what each machine is.
 MACHINES = {
+    "zen5": "AMD EPYC (Zen 5), AVX-512",
     "zen4": "AMD EPYC (Zen 4), AVX-512",
     "xeon": "Intel Xeon (family 6, model 167), AVX-512",
     "busy_xeon": "Intel Xeon (family 6, model 207), AVX-512, busy neighbours",

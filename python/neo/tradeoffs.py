@@ -114,4 +114,19 @@ def _quantized(model: Any, data: Any, options: Options, points: int) -> list[Can
 
     build = Builder(options)
     study = Study.calibrated(prepare(model, options.shapes[0]), read_samples(data), Settings(), build)
-    return candidates_of(study, points + 1)[1:]
+    found = candidates_of(study, points + 1)[1:]
+    return found + _smallest(study.written(found[-1].kept), found[-1], options, build.shapes)
+
+
+def _smallest(
+    proto: onnx.ModelProto, whole: Candidate, options: Options, shapes: Mapping[str, Size]
+) -> list[Candidate]:
+    """A quantized model by the routines of the least constants, which compute the same codes; none where it is those."""
+    variant = Variant.read(Source(proto, None), options.targets[0], shapes, options)
+    trials = Trials(variant.candidates, variant.signature.inputs, variant.finish)
+    trial = trials.solve(constant_bytes=trials.least_constants())
+    if trial.selection.choice == trials.solve().selection.choice:
+        return []
+    module = variant.module(trial.selection, trials.module_of(trial))
+    arguments = {**whole.arguments, "memory": trial.bytes}
+    return [Candidate(module, whole.error, arguments, whole.agreement, whole.kept)]

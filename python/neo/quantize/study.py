@@ -75,14 +75,14 @@ class Builder:
 
     def __call__(self, proto: onnx.ModelProto) -> Module:
         """Compile a model."""
-        return compile_variant(Source(proto, None), self.options.targets[0], self._shapes, self.options)
+        return compile_variant(Source(proto, None), self.options.targets[0], self.shapes, self.options)
 
     def estimate_us(self, proto: onnx.ModelProto) -> float:
         """Microseconds that a call is expected to take."""
-        return estimate_variant(Source(proto, None), self.options.targets[0], self._shapes, self.options)
+        return estimate_variant(Source(proto, None), self.options.targets[0], self.shapes, self.options)
 
     @property
-    def _shapes(self) -> dict[str, Size]:
+    def shapes(self) -> dict[str, Size]:
         """The sizes of symbols that are ranges: those that are numbers are written in the model by now."""
         return {name: size for name, size in self.options.shapes[0].items() if not isinstance(size, int)}
 
