@@ -1,6 +1,7 @@
 #include "ir/tensor.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -97,6 +98,7 @@ struct Tensor::Splat {
   const void* element = nullptr;  // null: absent, or computed
   std::function<Tensor()> compute;
   std::once_flag written;
+  std::atomic<bool> is_written{false};
   std::shared_ptr<void> memory;
 };
 
@@ -174,6 +176,7 @@ void* Tensor::data() const {
       const Tensor made = splat_->compute();
       NEO_ASSERT(made.dtype() == dtype_ && made.size() == size_ && made.owner(), "a computed constant is as declared");
       splat_->memory = made.owner();
+      splat_->is_written = true;
       return;
     }
     std::shared_ptr<void> memory = allocate(dtype_, size_);
@@ -194,6 +197,10 @@ void* Tensor::data() const {
     splat_->memory = std::move(memory);
   });
   return splat_->memory.get();
+}
+
+Tensor Tensor::looked_at() const {
+  return splat_ && splat_->compute && !splat_->is_written ? splat_->compute().reshaped(dims_) : *this;
 }
 
 Tensor Tensor::reshaped(Dims dims) const {

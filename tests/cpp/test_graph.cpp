@@ -240,6 +240,26 @@ TEST(Tensor, ASplatIsWrittenOutOnce) {
   EXPECT_FALSE(identical(splat, dense.reshaped({7000})));
 }
 
+TEST(Tensor, ALookAtAComputedOneLeavesItAsItIs) {
+  int times = 0;
+  const Tensor lazy = Tensor::computed(DType::Float32, {2, 3}, [&] {
+    ++times;
+    Tensor made(DType::Float32, {6});
+    std::fill_n(made.as<float>(), 6, 1.5f);
+    return made;
+  });
+  EXPECT_EQ(lazy.looked_at().dims(), (Dims{2, 3}));
+  EXPECT_EQ(lazy.reshaped({6}).looked_at().as<float>()[5], 1.5f);
+  EXPECT_EQ(times, 2);
+  const float* const kept = lazy.as<float>();
+  EXPECT_EQ(times, 3);
+  EXPECT_EQ(lazy.looked_at().as<float>(), kept);
+  EXPECT_EQ(times, 3);
+  const Tensor plain(DType::Float32, {2});
+  EXPECT_EQ(plain.looked_at().data(), plain.data());
+  EXPECT_TRUE(Tensor::absent(DType::Float32, {2}).looked_at().is_absent());
+}
+
 TEST(Tensor, AComputedOneIsComputedOnceAndWhereItIsRead) {
   std::atomic<int> times = 0;
   const Tensor lazy = Tensor::computed(DType::Float32, {2, 3}, [&] {

@@ -128,7 +128,8 @@ const char* reject_exponent_packed(const ExponentPackedShape& shape, const Expon
                                    const Tensor& weights) {
   if (shape.rows * shape.width() > UINT32_MAX) return "more rows than an outlier can name";
   if (weights.is_absent()) return nullptr;
-  const auto* values = weights.as<float>();
+  const Tensor looked_at = weights.looked_at();
+  const auto* values = looked_at.as<float>();
   const float largest = kernels.largest(values, shape.weights);
   if (largest == 0) return nullptr;
   // The scale and the least magnitude must be normal floats.
