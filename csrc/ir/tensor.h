@@ -56,8 +56,8 @@ class Tensor {
   }
   std::string* strings() const { return as<std::string>(); }
 
-  // The same elements in memory. Elements that are computed, and that nobody has read, are computed for the caller alone:
-  // for a look at what may not be used.
+  // The same elements in memory. Elements that are computed, and that nobody has read, are computed for the caller
+  // alone: for a look at what may not be used.
   Tensor looked_at() const;
 
   // The same elements under other dims of equal count; shares memory.
