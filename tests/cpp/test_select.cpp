@@ -463,8 +463,8 @@ TEST(Collapse, TakesTheFirstOfEquals) {
 TEST(Solve, FindsTheBestBySearchesThatSplitAndWiden) {
   SolveOptions options;
   for (const auto& [name, value] :
-       {std::pair("enough", 0.0), std::pair("most", 0.0), std::pair("largest", 12.0), std::pair("small", 10.0),
-        std::pair("table", 10.0), std::pair("first_width", 2.0)}) {
+       {std::pair("enough", 0.0), std::pair("most", 0.0), std::pair("distinct_most", 0.0), std::pair("largest", 12.0),
+        std::pair("small", 10.0), std::pair("table", 10.0), std::pair("first_width", 2.0)}) {
     *options.work.find(name) = value;
   }
   int searched = 0;
