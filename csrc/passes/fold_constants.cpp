@@ -39,10 +39,14 @@ bool is_of_codes(const Node& node, const Graph::Users& users) {
   });
 }
 
-// The numbers of such codes; none where scales are in blocks.
+// The numbers of such codes, which are computed where somebody reads them.
 std::optional<Tensor> numbers_of(const Node& node) {
   const Value* zero = node.input(2);
-  if (node.int_attr("block_size", 0) != 0 || node.outputs.front()->dtype() != DType::Float32) return std::nullopt;
+  if (node.outputs.front()->dtype() != DType::Float32) return std::nullopt;
+  const int64_t block = node.int_attr("block_size", 0);
+  if (block != 0)
+    return dequantized_blocks(*node.inputs[0]->constant, *node.inputs[1]->constant, zero ? &*zero->constant : nullptr,
+                              static_cast<int>(node.int_attr("axis", 1)), block);
   return dequantized(*node.inputs[0]->constant, *node.inputs[1]->constant, zero ? &*zero->constant : nullptr,
                      static_cast<int>(node.int_attr("axis", 1)));
 }

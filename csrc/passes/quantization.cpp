@@ -1,6 +1,7 @@
 #include "passes/quantization.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <span>
 #include <unordered_map>
@@ -84,6 +85,62 @@ std::optional<Grid> read_grid(DType dtype, const Value* scale, const Value* zero
   if (zero) grid.zero = load_double(zero->dtype(), zero->constant->data());
   // Products with codes are normal numbers.
   return grid.scale > 1e-30 && grid.scale < 1e30 ? std::optional(grid) : std::nullopt;
+}
+
+namespace {
+
+// What a byte that holds one code stands for.
+std::optional<std::array<int, 256>> numbers_by_code(DType dtype) {
+  std::array<int, 256> numbers;
+  for (int byte = 0; byte < 256; ++byte) {
+    int& number = numbers[static_cast<size_t>(byte)];
+    if (dtype == DType::UInt8) {
+      number = byte;
+    } else if (dtype == DType::Int8) {
+      number = static_cast<int8_t>(byte);
+    } else if (dtype == DType::UInt4) {
+      number = byte & 0xF;
+    } else if (dtype == DType::Int4) {
+      number = static_cast<int8_t>(byte << 4) >> 4;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return numbers;
+}
+
+}  // namespace
+
+std::optional<Tensor> dequantized_blocks(const Tensor& codes, const Tensor& scale, const Tensor* zero, int axis,
+                                         int64_t block) {
+  const auto numbers = numbers_by_code(codes.dtype());
+  if (axis < 0) axis += codes.rank();
+  if (!numbers || scale.dtype() != DType::Float32 || block < 1 || axis < 0 || axis >= codes.rank()) return std::nullopt;
+  const Dims& dims = codes.dims();
+  Dims blocks = dims;
+  blocks[static_cast<size_t>(axis)] = (dims[static_cast<size_t>(axis)] + block - 1) / block;
+  if (scale.dims() != blocks || (zero && (zero->dims() != blocks || zero->dtype() != codes.dtype())))
+    return std::nullopt;
+  int64_t inner = 1;
+  for (size_t i = static_cast<size_t>(axis) + 1; i < dims.size(); ++i) inner *= dims[i];
+  const Tensor zeros = zero ? *zero : Tensor();
+  return Tensor::computed(DType::Float32, dims, [codes, scale, zeros, numbers = *numbers, axis, block, inner] {
+    Tensor real(DType::Float32, codes.dims());
+    const int64_t along = codes.dims()[static_cast<size_t>(axis)], runs = codes.size() / std::max<int64_t>(1, inner);
+    const auto* from = codes.as<uint8_t>();
+    const auto* scales = scale.as<float>();
+    const uint8_t* const zero_codes = zeros.defined() ? zeros.as<uint8_t>() : nullptr;
+    auto* to = real.as<float>();
+    const int64_t count = scale.dims()[static_cast<size_t>(axis)];
+    for (int64_t run = 0; run < runs; ++run) {
+      const int64_t at = (run / along * count + run % along / block) * inner;
+      for (int64_t i = 0; i < inner; ++i) {
+        const int code = numbers[*from++] - (zero_codes ? numbers[zero_codes[at + i]] : 0);
+        *to++ = static_cast<float>(code) * scales[at + i];
+      }
+    }
+    return real;
+  });
 }
 
 std::optional<Tensor> dequantized(const Tensor& codes, const Tensor& scale, const Tensor* zero, int axis) {

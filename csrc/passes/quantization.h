@@ -26,6 +26,10 @@ std::optional<Grid> read_grid(DType dtype, const Value* scale, const Value* zero
 // routines that multiply codes do not.
 std::optional<Tensor> dequantized(const Tensor& codes, const Tensor& scale, const Tensor* zero, int axis);
 
+// The same of codes of 4 or 8 bits with a scale and a zero point for each `block` of positions of the axis.
+std::optional<Tensor> dequantized_blocks(const Tensor& codes, const Tensor& scale, const Tensor* zero, int axis,
+                                         int64_t block);
+
 // Moves the codes instead of the numbers they stand for: a DequantizeLinear by one scale goes behind the Reshape,
 // Slice, Concat and the like that reads it, any of a table behind the Gather of its rows.
 bool sink_dequantization(Rewriter& rewriter);

@@ -1,6 +1,8 @@
 """fold_constants and fold_shapes."""
 
 import numpy as np
+import pytest
+from neo import _native
 
 from tests.passes.rewriting import after, assert_keeps, assert_rewrites, lines_of, ops_of
 
@@ -86,3 +88,31 @@ def test_folded_numbers_are_those_of_the_reference() -> None:
     }"""
     result = after(text, "fold_constants")
     np.testing.assert_allclose(result.evaluate([])[0], np.exp(np.float32([0.5, -1.5, 2.0])), rtol=1e-6)
+
+
+@pytest.mark.parametrize("zero", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int4", "uint4"])
+def test_numbers_of_weights_in_blocks_are_those_of_the_reference(dtype: str, axis: int, zero: bool) -> None:
+    random = np.random.default_rng([axis + 1, zero])
+    low, high = {"int8": (-128, 128), "uint8": (0, 256), "int4": (-8, 8), "uint4": (0, 16)}[dtype]
+
+    def codes(*dims: int) -> str:
+        return ", ".join(map(str, random.integers(low, high, dims).ravel()))
+
+    scales = [5, 3]
+    scales[axis] = -(-scales[axis] // 2)  # the last block of 5 or 3 is not whole
+    sizes = ",".join(map(str, scales))
+    text = f"""graph "g" (x: float32[4,5]) -> (y) {{
+      constant w = {dtype}[5,3] {{{codes(5, 3)}}}
+      constant s = float32[{sizes}] {{{", ".join(map(str, random.random(scales).ravel()))}}}
+      constant z = {dtype}[{sizes}] {{{codes(*scales)}}}
+      v = DequantizeLinear(w, s{", z" if zero else ""}) {{axis={axis}, block_size=2}}
+      y = MatMul(x, v)
+    }}"""
+    folded = _native.run_passes(_native.parse_graph(text), ["fold_constants"])
+    weights = folded.nodes[-1].inputs[1].constant
+    x = np.eye(4, 5, dtype=np.float32)
+    (expected,) = _native.parse_graph(text).evaluate([x])
+    assert weights is not None
+    np.testing.assert_array_equal(x @ weights, expected)
