@@ -89,7 +89,7 @@ std::optional<Grid> read_grid(DType dtype, const Value* scale, const Value* zero
 
 namespace {
 
-// What a byte that holds one code stands for.
+// The number of each byte that holds one code.
 std::optional<std::array<int, 256>> numbers_by_code(DType dtype) {
   std::array<int, 256> numbers;
   for (int byte = 0; byte < 256; ++byte) {
