@@ -26,6 +26,9 @@ VIEWS = {
     "slice": ("Slice", [7, 5], [ints(2), ints(5)], {}, 1),
     "slice from the end": ("Slice", [7, 5], [ints(-3), ints(-1)], {}, 1),
     "slice behind one": ("Slice", [1, 7, 5], [ints(3), ints(100), ints(1)], {}, 1),
+    "gather": ("Gather", [7, 5], [np.array(3)], {}, 1),
+    "gather from the end": ("Gather", [7, 5], [ints(-2)], {}, 1),
+    "gather behind one": ("Gather", [1, 7, 5], [ints(6)], {"axis": -2}, 1),
     "split": ("Split", [7, 5], [ints(2, 1, 4)], {"axis": 0}, 3),
     "split behind one": ("Split", [1, 6, 5], [ints(5, 1)], {"axis": 1}, 2),
 }
@@ -36,6 +39,8 @@ COPIES = {
     "slice with a step to one row": ("Slice", [7, 5], [ints(1), ints(2), ints(0), ints(3)], {}, 1),
     "slice backwards": ("Slice", [7, 5], [ints(5), ints(0), ints(0), ints(-1)], {}, 1),
     "slice of columns": ("Slice", [7, 5], [ints(1), ints(4), ints(1)], {}, 1),
+    "gather of columns": ("Gather", [7, 5], [np.array(1)], {"axis": 1}, 1),
+    "gather of two": ("Gather", [7, 5], [ints(1, 2)], {}, 1),
     "split of columns": ("Split", [7, 5], [ints(2, 3)], {"axis": 1}, 2),
 }
 

@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::string_view kReshapes[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose"};
 
+constexpr const char* kOuterAxis = "an outer axis has more than one element";
+
 bool is_reshape(std::string_view op) {
   return std::find(std::begin(kReshapes), std::end(kReshapes), op) != std::end(kReshapes);
 }
@@ -40,12 +42,25 @@ bool is_ranked_tensor(const Value* v) {
   return v->type.is_tensor() && v->shape().has_rank();
 }
 
-// Reshapes, and slices and splits along the outermost axis that counts: the same memory under another shape.
+// Where the only part that a Gather takes begins along its axis; none where that, or whether there is one, is not
+// known.
+std::optional<int64_t> gathered_part(const Node& node) {
+  const Value* index = node.inputs[1];
+  const Shape& shape = node.inputs.front()->shape();
+  const Dim& size = shape[normalized_axis(node, shape.rank())];
+  if (!index->constant || index->constant->is_absent() || index->constant->size() != 1 || !size.is_constant())
+    return std::nullopt;
+  const int64_t given = load_ints(*index->constant).front(), part = given < 0 ? given + size.value() : given;
+  return part >= 0 && part < size.value() ? std::optional(part) : std::nullopt;
+}
+
+// Reshapes, and slices, splits and single parts along the outermost axis that counts: the same memory under another
+// shape.
 class ViewRoutine final : public RoutineOf<ViewRoutine> {
  public:
   std::string_view name() const override { return "cpu/view"; }
   std::vector<std::string_view> roots() const override {
-    return {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Split"};
+    return {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Split", "Gather"};
   }
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
@@ -59,12 +74,18 @@ class ViewRoutine final : public RoutineOf<ViewRoutine> {
     if (makes_sizes(node)) return "the size of the result is only known when it runs";
     if (node.op == "Transpose" && !keeps_order(node)) return "axes of more than one element move";
     if (is_reshape(node.op)) return std::nullopt;
+    if (node.op == "Gather") {
+      if (!gathered_part(node)) return "where the part begins is not known";
+      const Shape& shape = input->shape();
+      return outer_axes_are_one(shape, normalized_axis(node, shape.rank())) ? std::nullopt
+                                                                            : std::optional<std::string>(kOuterAxis);
+    }
     const auto ranges = slice_ranges(node);
     if (!ranges) return "where the parts begin is not known";
     for (const SliceRange& r : *ranges) {
       if (r.step != 1) return "the step is not 1";
       if (r.whole) continue;
-      if (!outer_axes_are_one(input->shape(), r.axis)) return "an outer axis has more than one element";
+      if (!outer_axes_are_one(input->shape(), r.axis)) return kOuterAxis;
     }
     return std::nullopt;
   }
@@ -79,6 +100,11 @@ class ViewRoutine final : public RoutineOf<ViewRoutine> {
       std::vector<Candidate> all{c};
       if (auto relabel = blocked_vector(c, input->shape(), target)) all.push_back(std::move(*relabel));
       return all;
+    }
+    if (node.op == "Gather") {
+      const int axis = normalized_axis(node, input->shape().rank());
+      c.offsets = {Dim(*gathered_part(node)) * inner_elements(input->shape(), axis)};
+      return {std::move(c)};
     }
     const auto ranges = *slice_ranges(node);
     if (node.op == "Slice") {
@@ -129,8 +155,7 @@ class ConcatInPlaceRoutine final : public RoutineOf<ConcatInPlaceRoutine> {
     for (const Value* v : node.inputs) {
       if (!is_ranked_tensor(v)) return "the rank of an input is not known";
     }
-    if (!outer_axes_are_one(output->shape(), normalized_axis(node, output->shape().rank())))
-      return "an outer axis has more than one element";
+    if (!outer_axes_are_one(output->shape(), normalized_axis(node, output->shape().rank()))) return kOuterAxis;
     return std::nullopt;
   }
 
