@@ -5,6 +5,7 @@
 
 #include "passes/gate_sums.h"
 #include "passes/scan_parts.h"
+#include "passes/slices.h"
 
 namespace neo {
 namespace {
@@ -12,12 +13,6 @@ namespace {
 // Bytes that one lifted value may take where its sizes are known.
 constexpr int64_t kMaxLifted = int64_t{1} << 28;
 
-constexpr std::array<std::string_view, 38> kElementwise = {
-    "Abs",       "Add",      "And",       "Cast", "Ceil",  "Clip",       "Cos",     "Div",
-    "Elu",       "Equal",    "Erf",       "Exp",  "Floor", "Gelu",       "Greater", "HardSigmoid",
-    "HardSwish", "Identity", "LeakyRelu", "Less", "Log",   "Max",        "Min",     "Mish",
-    "Mul",       "Neg",      "Not",       "Or",   "Pow",   "Reciprocal", "Relu",    "Sigmoid",
-    "Sin",       "Softplus", "Softsign",  "Sqrt", "Sub",   "Tanh"};
 constexpr std::array<std::string_view, 8> kAlongAxes = {"Squeeze",   "Unsqueeze", "ReduceMean", "ReduceSum",
                                                         "ReduceMax", "ReduceMin", "ReduceL2",   "ReduceProd"};
 constexpr std::array<std::string_view, 4> kOverAxis = {"LayerNormalization", "RMSNormalization", "Softmax",
@@ -125,11 +120,10 @@ class Lifter {
     waiting.erase(nullptr);
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
       const Node* node = *it;
-      if (waits.count(node) > 0 || !is_one_of(kElementwise, node->op) || body_graph_.is_output(node->outputs[0]))
-        continue;
+      if (waits.count(node) > 0 || !is_elementwise(node->op) || body_graph_.is_output(node->outputs[0])) continue;
       const auto readers = body_.readers(node->outputs[0]);
       const bool is_beside = std::all_of(readers.begin(), readers.end(), [&](const Node* reader) {
-        return beside.count(reader) > 0 || (waits.count(reader) > 0 && is_one_of(kElementwise, reader->op));
+        return beside.count(reader) > 0 || (waits.count(reader) > 0 && is_elementwise(reader->op));
       });
       if (is_beside) beside.insert(node);
     }
@@ -197,7 +191,7 @@ class Lifter {
     const bool has_axis = node.has_attr("axis");
     Attrs attrs = node.attrs;
     if (has_axis) attrs["axis"] = behind(node.int_attr("axis", 0));
-    if (is_one_of(kElementwise, node.op)) {
+    if (is_elementwise(node.op)) {
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         const Value* in = node.inputs[i];
         if (in && (!has_rank(in) || (wholes[i] ? in->shape().rank() != rank : in->shape().rank() > rank))) return {};

@@ -79,6 +79,7 @@ bool swap_pool_and_pointwise(Graph& graph, const PassContext& context);
 bool recognize_activations(Graph& graph, const PassContext& context);
 bool recognize_cells(Graph& graph, const PassContext& context);
 bool join_steps(Graph& graph, const PassContext& context);
+bool join_slices(Graph& graph, const PassContext& context);
 bool turn_loops_into_scans(Graph& graph, const PassContext& context);
 bool lift_from_scans(Graph& graph, const PassContext& context);
 bool recognize_normalizations(Graph& graph, const PassContext& context);

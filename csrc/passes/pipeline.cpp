@@ -35,6 +35,7 @@ std::span<const Pass> standard_pipeline() {
       {"turn_loops_into_scans", turn_loops_into_scans},
       {"recognize_cells", recognize_cells},
       {"join_steps", join_steps},
+      {"join_slices", join_slices},
       {"lift_from_scans", lift_from_scans},
       {"eliminate_reshapes", eliminate_reshapes},
       {"eliminate_transposes", eliminate_transposes},
