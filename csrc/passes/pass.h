@@ -82,6 +82,7 @@ bool join_steps(Graph& graph, const PassContext& context);
 bool join_slices(Graph& graph, const PassContext& context);
 bool turn_loops_into_scans(Graph& graph, const PassContext& context);
 bool lift_from_scans(Graph& graph, const PassContext& context);
+bool split_scans(Graph& graph, const PassContext& context);
 bool recognize_normalizations(Graph& graph, const PassContext& context);
 bool recognize_pools(Graph& graph, const PassContext& context);
 bool require_exact_sums(Graph& graph, const PassContext& context);

@@ -37,6 +37,7 @@ std::span<const Pass> standard_pipeline() {
       {"join_steps", join_steps},
       {"join_slices", join_slices},
       {"lift_from_scans", lift_from_scans},
+      {"split_scans", split_scans},
       {"eliminate_reshapes", eliminate_reshapes},
       {"eliminate_transposes", eliminate_transposes},
       {"recognize_pools", recognize_pools},

@@ -41,7 +41,7 @@ ScanParts read_scan_parts(const Node& scan) {
   return parts;
 }
 
-void replace_by_scan(Graph& graph, Node& node, const ScanParts& parts, const PassContext& context) {
+Node* replace_by_scan(Graph& graph, Node& node, const ScanParts& parts, const PassContext& context) {
   Graph& body = node.body("body");
   std::vector<Value*> inputs, results;
   std::vector<std::string> names;
@@ -72,24 +72,24 @@ void replace_by_scan(Graph& graph, Node& node, const ScanParts& parts, const Pas
     out_axes.push_back(c.axis);
     out_directions.push_back(c.reverse);
   }
-  if (std::any_of(results.begin(), results.end(), [](const Value* v) { return v; })) {
-    Attrs attrs{{"num_scan_inputs", static_cast<int64_t>(parts.scanned.size())},
-                {"num_captured", static_cast<int64_t>(parts.captured.size())}};
-    const auto set = [&](const char* key, const std::vector<int64_t>& numbers) {
-      if (std::any_of(numbers.begin(), numbers.end(), [](int64_t n) { return n != 0; })) attrs[key] = numbers;
-    };
-    set("scan_input_axes", in_axes);
-    set("scan_input_directions", in_directions);
-    set("scan_output_axes", out_axes);
-    set("scan_output_directions", out_directions);
-    Node* scan = graph.insert_before(&node, "Scan", std::move(inputs), names, std::move(attrs), node.name);
-    body.erase_unused_values();
-    scan->bodies = std::move(node.bodies);
-    infer_node(*scan, context.ops, *graph.symbols());
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (results[i]) graph.replace_uses(results[i], scan->outputs[i]);
-    }
+  if (std::none_of(results.begin(), results.end(), [](const Value* v) { return v; })) return nullptr;
+  Attrs attrs{{"num_scan_inputs", static_cast<int64_t>(parts.scanned.size())},
+              {"num_captured", static_cast<int64_t>(parts.captured.size())}};
+  const auto set = [&](const char* key, const std::vector<int64_t>& numbers) {
+    if (std::any_of(numbers.begin(), numbers.end(), [](int64_t n) { return n != 0; })) attrs[key] = numbers;
+  };
+  set("scan_input_axes", in_axes);
+  set("scan_input_directions", in_directions);
+  set("scan_output_axes", out_axes);
+  set("scan_output_directions", out_directions);
+  Node* scan = graph.insert_before(&node, "Scan", std::move(inputs), names, std::move(attrs), node.name);
+  body.erase_unused_values();
+  scan->bodies = std::move(node.bodies);
+  infer_node(*scan, context.ops, *graph.symbols());
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (results[i]) graph.replace_uses(results[i], scan->outputs[i]);
   }
+  return scan;
 }
 
 }  // namespace neo

@@ -40,6 +40,6 @@ ScanParts read_loop_parts(const Node& loop);
 ScanParts read_scan_parts(const Node& scan);
 // Puts a Scan of these parts before a node, whose body it takes over and whose results are read off the Scan from then
 // on; none where nobody reads a result. The node is left to be erased.
-void replace_by_scan(Graph& graph, Node& node, const ScanParts& parts, const PassContext& context);
+Node* replace_by_scan(Graph& graph, Node& node, const ScanParts& parts, const PassContext& context);
 
 }  // namespace neo

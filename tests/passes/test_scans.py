@@ -190,6 +190,77 @@ def test_what_only_makes_more_of_a_slice_stays() -> None:
     sizes_agree(text, "lift_from_scans")
 
 
+SPLITS = ("lift_from_scans", "split_scans", "lift_from_scans", "remove_dead_nodes")
+
+
+def carrying(lines: str, results: str = "z", *, outer: str = "y") -> str:
+    """A Scan of a carried h and nodes behind it."""
+    body = "\n          ".join(line.strip() for line in lines.splitlines() if line.strip())
+    return f"""graph "g" (x: float32[T,B,5], h: float32[B,5]) -> (hn, {outer}) {{
+      hn, {outer} = Scan(h, x) {{num_scan_inputs=1}} with {{
+        body = graph "step" (h: float32[B,5], xt: float32[B,5]) -> (ht, {results}) {{
+          {cells.weights("r", 5, 5)}
+          {cells.weights("v", 5, 3)}
+          {cells.weights("narrow", 5, 1)}
+          {cells.weights("b", 3)}
+          p = MatMul(h, r)
+          s = Add(p, xt)
+          t = Sin(s)
+          ht = Add(t, h)
+          {body}
+        }}
+      }}
+    }}"""
+
+
+SPLIT = {
+    "product": ("q = MatMul(ht, v) \n z = Add(q, b)", "z", ["Scan", "MatMul", "Add"]),
+    "gemm": ("z = Gemm(ht, v, b)", "z", ["Scan", "MatMul", "Add"]),
+    "slice": ("g = Sigmoid(xt) \n z = Mul(ht, g)", "z", ["Sigmoid", "Scan", "Mul"]),
+    "narrow": ("z = MatMul(ht, narrow)", "z", ["Scan", "MatMul"]),
+    "before": ("z = Sub(ht, h)", "z", ["Scan", "Sub"]),
+    "inner": ("q = MatMul(t, v) \n z = Softmax(q)", "z", ["Scan", "MatMul", "Softmax"]),
+    "two": ("z = Tanh(ht) \n a = Mul(z, xt)", "z, a", ["Scan", "Tanh", "Mul"]),
+    "also-itself": ("z = Tanh(ht)", "z, ht", ["Scan", "Tanh"]),
+}
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_what_no_iteration_waits_for(name: str) -> None:
+    lines, results, ops = SPLIT[name]
+    text = carrying(
+        lines.replace("\\n", "\n"), results, outer=", ".join(f"y{i}" for i in range(results.count(",") + 1))
+    )
+    assert layers_of(after(text, *SPLITS)) == ops
+    sizes_agree(text, *SPLITS)
+
+
+WHOLE = {
+    "other-operators": "z = CumSum(ht, axis)",
+    "nothing": "z = Identity(ht)",
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_scans_that_stay_whole(name: str) -> None:
+    text = carrying("constant axis = int64[] {1} \n " + WHOLE[name])
+    assert layers_of(after(text, *SPLITS)) == ["Scan"]
+
+
+def test_a_scan_whose_states_are_much_larger_than_its_results() -> None:
+    text = f"""graph "g" (x: float32[T,B,70], h: float32[B,70]) -> (hn, y) {{
+      hn, y = Scan(h, x) {{num_scan_inputs=1}} with {{
+        body = graph "step" (h: float32[B,70], xt: float32[B,70]) -> (ht, z) {{
+          {cells.weights("narrow", 70, 1)}
+          t = Sin(h)
+          ht = Add(t, xt)
+          z = MatMul(ht, narrow)
+        }}
+      }}
+    }}"""
+    assert layers_of(after(text, *SPLITS)) == ["Scan"]
+
+
 LOOP = """graph "g" (x: float32[T,B,{size}], h: float32[B,5], c: float32[B,5]) -> (hn, cn, y) {{
   constant zero = int64[] {{0}}
   constant always = bool[] {{true}}
