@@ -127,23 +127,65 @@ void SteadyLoop::allocate(State& state) {
   }
 }
 
-void SteadyLoop::run_items() {
-  const auto& items = body_.block_.regions.front().items;
+// Views are looked up once: an iteration moves pointers of slots alone.
+void SteadyLoop::find_calls() {
+  const Block& block = body_.block_;
+  const Binding& binding = *body_.binding_;
+  const auto add_place = [&](int slot) {
+    Place place{static_cast<size_t>(std::max(slot, 0)), 0};
+    while (block.slots[place.slot].storage == Slot::Storage::View) {
+      place.bytes += binding.view_bytes[place.slot];
+      place.slot = static_cast<size_t>(block.slots[place.slot].base);
+    }
+    if (slot < 0) place.slot = block.slots.size();
+    places_.push_back(place);
+  };
+  const auto& items = block.regions.front().items;
+  size_t most = 0;
   for (size_t i = 0; i < items.size(); ++i) {
-    const Item& item = items[i];
-    if (const auto* dims = std::get_if<DimsItem>(&item.what)) {
+    Call call{&items[i], i};
+    call.first = places_.size();
+    const auto* step = std::get_if<StepItem>(&items[i].what);
+    if (step && step->step->kind() == Step::Kind::Kernel && binding.append_bytes.empty()) {
+      if (binding.prepared[i].is_idle) continue;
+      call.kernel = static_cast<const KernelStep*>(step->step.get());
+      call.prepared = binding.prepared[i].bytes.data();
+      for (int slot : step->inputs) add_place(slot);
+      for (int slot : step->outputs) add_place(slot);
+      most = std::max(most, places_.size() - call.first);
+    } else if (step && is_copy(items[i]) && step->step->kind() != Step::Kind::Kernel) {
+      const int to = step->outputs.front();
+      call.copied = element_count(*dims_of(to)) * item_bytes(block.slots[static_cast<size_t>(to)].type.dtype);
+      add_place(step->inputs.front());
+      add_place(to);
+    }
+    calls_.push_back(call);
+  }
+  addresses_.resize(most);
+}
+
+void SteadyLoop::run_calls() {
+  const size_t none = body_.block_.slots.size();
+  const auto address = [&](const Place& place) {
+    return place.slot == none ? nullptr : body_.data_[place.slot] + place.bytes;
+  };
+  const bool has_quota = body_.run_.budget->quota().seconds.has_value();
+  for (size_t c = 0; c < calls_.size(); ++c) {
+    const Call& call = calls_[c];
+    if (call.kernel) {
+      const size_t end = c + 1 < calls_.size() ? calls_[c + 1].first : places_.size();
+      for (size_t p = call.first; p < end; ++p) addresses_[p - call.first] = address(places_[p]);
+      call.kernel->run(call.prepared, addresses_.data(), body_.lanes_.front().scratch.data(),
+                       *body_.run_.teams.front());
+      if (has_quota) body_.run_.budget->checkpoint();  // a late team leaves tasks out
+    } else if (call.copied >= 0) {
+      const std::byte* from = address(places_[call.first]);
+      if (call.copied > 0) std::memcpy(address(places_[call.first + 1]), from, static_cast<size_t>(call.copied));
+    } else if (const auto* dims = std::get_if<DimsItem>(&call.item->what)) {
       body_.run_dims(*dims);
-      continue;
+    } else {
+      body_.run_step(std::get<StepItem>(call.item->what), call.index);
     }
-    const auto& call = std::get<StepItem>(item.what);
-    if (call.step->kind() == Step::Kind::Kernel || is_host_step(item)) {
-      body_.run_step(call, i);
-      continue;
-    }
-    const int to = call.outputs.front();
-    const int64_t count =
-        element_count(*dims_of(to)) * item_bytes(body_.block_.slots[static_cast<size_t>(to)].type.dtype);
-    if (count > 0) std::memcpy(body_.address_of(to), body_.address_of(call.inputs.front()), static_cast<size_t>(count));
   }
 }
 
@@ -160,6 +202,7 @@ bool SteadyLoop::run(State& state, const SymbolValues& outer) {
     return false;
   }
   allocate(state);
+  find_calls();
   // Steps that read tensors take their memory from where the pointers are by then.
   const std::vector<HostValue> held = body_.host_;
   for (size_t i = 0; i < held.size(); ++i) {
@@ -194,7 +237,7 @@ bool SteadyLoop::run(State& state, const SymbolValues& outer) {
       const int slot = block.results[results + c];
       if (is_result(slot)) body_.data_[static_cast<size_t>(slot)] = static_cast<std::byte*>(fresh[c].data());
     }
-    run_items();
+    run_calls();
     for (size_t c = 0; c < carried; ++c) {
       const std::byte* from = body_.address_of(block.results[results + c]);
       if (from != fresh[c].data() && fresh[c].bytes() > 0)

@@ -55,15 +55,34 @@ class SteadyLoop {
     void scatter(int64_t i, int64_t trips, const std::byte* from) const;
   };
 
+  // An address that moves with the pointer of a slot.
+  struct Place {
+    size_t slot = 0;
+    int64_t bytes = 0;
+  };
+  // An item whose operands are places, from `first` on.
+  struct Call {
+    const Item* item = nullptr;
+    size_t index = 0;
+    const KernelStep* kernel = nullptr;  // null: a copy, or an item that its frame runs
+    const std::byte* prepared = nullptr;
+    int64_t copied = -1;  // bytes of a copy
+    size_t first = 0;
+  };
+
   bool are_steps_alike() const;
   std::optional<Dims> dims_of(int slot) const;
   bool fits(const State& state) const;
   void allocate(State& state);
-  void run_items();
+  void find_calls();
+  void run_calls();
 
   Frame& body_;
   std::vector<Part> scanned_, collected_;
   std::vector<Tensor> carried_[2];  // of even and odd iterations
+  std::vector<Call> calls_;
+  std::vector<Place> places_;
+  std::vector<std::byte*> addresses_;
 };
 
 }  // namespace neo
