@@ -28,7 +28,8 @@ def unrolled(symbol: str | None = None) -> onnx.ModelProto:
     for step in range(STEPS):
         nodes += [
             helper.make_node("Gather", ["x", f"step_{step}"], [f"x_{step}"], axis=0),
-            helper.make_node("MatMul", [f"x_{step}", "w"], [f"xw_{step}"]),
+            helper.make_node("Add", [f"x_{step}", state], [f"in_{step}"]),
+            helper.make_node("MatMul", [f"in_{step}", "w"], [f"xw_{step}"]),
             helper.make_node("MatMul", [state, "u"], [f"hu_{step}"]),
             helper.make_node("Add", [f"xw_{step}", f"hu_{step}"], [f"sum_{step}"]),
             helper.make_node("Erf", [f"sum_{step}"], [f"h_{step}"]),  # with Tanh it would be an RNN
