@@ -147,6 +147,33 @@ void run_parts(Team& team, int64_t tasks, int64_t elements, F&& f) {
     team.parallel_for(tasks, f);
 }
 
+// One after the other of the planes of a part's last two axes.
+struct PlaneCursor {
+  const CopyPart& part;
+  int64_t index[kCopyAxes];
+  int64_t from = 0, to = 0;  // elements before the plane
+
+  PlaneCursor(const CopyPart& p, int64_t number) : part(p) {
+    for (int i = p.axes - 3; i >= 0; --i) {
+      index[i] = number % p.size[i];
+      number /= p.size[i];
+      from += index[i] * p.from[i];
+      to += index[i] * p.to[i];
+    }
+  }
+
+  void advance() {
+    for (int i = part.axes - 3; i >= 0; --i) {
+      from += part.from[i];
+      to += part.to[i];
+      if (++index[i] < part.size[i]) return;
+      from -= part.size[i] * part.from[i];
+      to -= part.size[i] * part.to[i];
+      index[i] = 0;
+    }
+  }
+};
+
 template <class T>
 void copy_part(const CopyPart& p, const std::byte* source, std::byte* target, const PlaneKernels& transpose,
                Team& team) {
@@ -160,6 +187,7 @@ void copy_part(const CopyPart& p, const std::byte* source, std::byte* target, co
         std::memcpy(to + begin * kChunk, from + begin * kChunk, static_cast<size_t>(last - begin * kChunk) * sizeof(T));
         return;
       }
+      if (p.from[0] == 0 && p.to[0] == 1) return fill_row(to + begin * kChunk, last - begin * kChunk, *from);
       for (int64_t i = begin * kChunk; i < last; ++i) to[i * p.to[0]] = from[i * p.from[0]];
     });
     return;
@@ -170,22 +198,18 @@ void copy_part(const CopyPart& p, const std::byte* source, std::byte* target, co
   const int64_t row_blocks = (p.size[outer] + kRows - 1) / kRows;
   int64_t planes = 1;
   for (int i = 0; i < outer; ++i) planes *= p.size[i];
-  run_parts(team, planes * row_blocks, planes * p.size[outer] * p.size[outer + 1],
-            [&](int64_t begin, int64_t end, int) {
-              for (int64_t task = begin; task < end; ++task) {
-                int64_t rest = task / row_blocks;
-                const int64_t first = task % row_blocks * kRows;
-                int64_t f = 0;
-                int64_t t = 0;
-                for (int i = outer - 1; i >= 0; --i) {
-                  const int64_t index = rest % p.size[i];
-                  rest /= p.size[i];
-                  f += index * p.from[i];
-                  t += index * p.to[i];
-                }
-                copy_plane<T>(p, from + f, to + t, first, std::min(p.size[outer], first + kRows), transpose);
-              }
-            });
+  run_parts(
+      team, planes * row_blocks, planes * p.size[outer] * p.size[outer + 1], [&](int64_t begin, int64_t end, int) {
+        PlaneCursor plane(p, begin / row_blocks);
+        int64_t first = begin % row_blocks * kRows;
+        for (int64_t task = begin; task < end; ++task) {
+          copy_plane<T>(p, from + plane.from, to + plane.to, first, std::min(p.size[outer], first + kRows), transpose);
+          first += kRows;
+          if (first < p.size[outer]) continue;
+          first = 0;
+          plane.advance();
+        }
+      });
 }
 
 template <class T>

@@ -62,7 +62,11 @@ class DiagonalStep final : public KernelStep {
       for (int64_t r = first; r < last; r += kRowsOfTask) {
         const int64_t end_row = std::min(last, r + kRowsOfTask);
         std::memcpy(y + r * bytes, args[0] + r * bytes, static_cast<size_t>((end_row - r) * bytes));
-        for (int64_t i = r; i < end_row; ++i) clear_side(call, i, y);
+        int64_t of_matrix = r % call.rows;
+        for (int64_t i = r; i < end_row; ++i) {
+          clear_side(call, i, of_matrix, y);
+          if (++of_matrix == call.rows) of_matrix = 0;
+        }
       }
     });
   }
@@ -79,8 +83,8 @@ class DiagonalStep final : public KernelStep {
     std::memcpy(y + (row * call.columns + at) * call.width, one_.data(), static_cast<size_t>(call.width));
   }
 
-  void clear_side(const DiagonalCall& call, int64_t row, std::byte* y) const {
-    const int64_t diagonal = column_of(call, row % call.rows);
+  void clear_side(const DiagonalCall& call, int64_t row, int64_t of_matrix, std::byte* y) const {
+    const int64_t diagonal = column_of(call, of_matrix);
     const bool upper = kind_ == DiagonalKind::Upper;
     const int64_t begin = upper ? 0 : std::clamp<int64_t>(diagonal, -1, call.columns - 1) + 1;
     const int64_t end = upper ? std::clamp<int64_t>(diagonal, 0, call.columns) : call.columns;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/int_math.h"
 
@@ -39,6 +40,8 @@ ReduceShape shape_along(const Dims& dims, AxisRun run) {
     const int64_t d = dims[static_cast<size_t>(i)];
     (i < run.first ? s.outer : i <= run.last ? s.along : s.inner) *= d;
   }
+  // Columns of one element are rows of one.
+  if (s.along == 1) s.outer *= std::exchange(s.inner, 1);
   if (s.inner == 1) {
     s.rows_per_task = std::max<int64_t>(1, kElementsPerTask / std::max<int64_t>(1, s.along));
     s.tasks = ceil_div(s.outer, s.rows_per_task);

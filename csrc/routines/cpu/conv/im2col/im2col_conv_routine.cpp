@@ -232,6 +232,8 @@ class Im2colConvRoutine final : public RoutineOf<Im2colConvRoutine, ConvRoutine>
     // In cycles of arithmetic: gathering a row of a panel, which consists of runs of pixels of one output row each.
     constexpr double kRowCycles = 28;
     constexpr double kRunCycles = 14;
+    // The same from copied channels, of a run or of a vector of places.
+    constexpr double kBoxRowCycles = 10, kBoxRunCycles = 3, kPlaceCycles = 20;
     const Im2colConvShape& s = plan.shape;
     const double at_once = static_cast<double>(s.group_oc()) * phases_per_gather(plan);
     const double vectors = std::min(static_cast<double>(plan.vectors),
@@ -243,7 +245,11 @@ class Im2colConvRoutine final : public RoutineOf<Im2colConvRoutine, ConvRoutine>
     const double runs =
         1 + width / static_cast<double>(std::max<int64_t>(1, s.out[2] / (s.transposed ? s.stride[2] : 1)));
     double spent = ideal / tile_efficiency(rows, vectors, 0, target);
-    if (!plan.is_pointwise) spent += kRowCycles + kRunCycles * runs;
+    if (plan.box.elements() > 0) {
+      spent += kBoxRowCycles + std::min(kBoxRunCycles * runs, kPlaceCycles * vectors);
+    } else if (!plan.is_pointwise) {
+      spent += kRowCycles + kRunCycles * runs;
+    }
     if (s.transposed) {
       spent += interleave_cycles(plan.axis_phases[2]) * at_once * width / std::max(1.0, products);
     }
