@@ -16,9 +16,9 @@ struct ShortRun {
 };
 
 struct RowKernels {
-  // For each run: dst[to + i] = src[from + i * step], 0 <= i < length, for a step of 1 or 2. Runs are in the order of
-  // their places. Up to a vector is written behind the last place, and up to two are read behind the last element.
-  void (*gather_runs)(const float* src, const ShortRun* runs, int64_t count, int64_t step, float* dst);
+  // For each run: dst[to + i] = src[from + i], 0 <= i < length. Runs are in the order of their places. Up to a vector
+  // is written behind the last place and read behind the last element.
+  void (*gather_runs)(const float* src, const ShortRun* runs, int64_t count, float* dst);
   // dst[i] = src[places[i]], 0 <= i < count rounded up to whole vectors.
   void (*gather_places)(const float* src, const int32_t* places, int64_t count, float* dst);
   // dst[i] = src[i * stride], 0 <= i < count

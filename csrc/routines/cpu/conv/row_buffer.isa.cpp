@@ -175,23 +175,10 @@ void interleave(const float* src, int64_t src_row, int64_t rows, int64_t count, 
   }
 }
 
-template <int kStep>
-NEO_INLINE void gather_fixed(const float* src, const ShortRun* runs, int64_t count, float* dst) {
+void gather_runs(const float* src, const ShortRun* runs, int64_t count, float* dst) {
   for (const ShortRun* run = runs; run < runs + count; ++run) {
-    const float* from = src + run->from;
-    float* to = dst + run->to;
-    for (int64_t i = 0; i < run->length; i += kLanes) {
-      if constexpr (kStep == 1) {
-        store(to + i, load(from + i));
-      } else {
-        store(to + i, even(load(from + 2 * i), load(from + 2 * i + kLanes)));
-      }
-    }
+    for (int64_t i = 0; i < run->length; i += kLanes) store(dst + run->to + i, load(src + run->from + i));
   }
-}
-
-void gather_runs(const float* src, const ShortRun* runs, int64_t count, int64_t step, float* dst) {
-  step == 1 ? gather_fixed<1>(src, runs, count, dst) : gather_fixed<2>(src, runs, count, dst);
 }
 
 void gather_places(const float* src, const int32_t* places, int64_t count, float* dst) {

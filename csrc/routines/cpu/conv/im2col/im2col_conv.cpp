@@ -63,34 +63,62 @@ InputBox find_box(const Im2colConvPlan& plan) {
     box.begin[axis] = begin;
     box.size[axis] = end - begin;
   }
+  box.step = find_axis_phase(s, 2, 0).in_step;
   return box;
 }
 
 // Floats of the boxes of a group's channels, and of what is read behind them.
 int64_t boxes_size(const Im2colConvPlan& plan) {
-  const int64_t behind = kSlack * (plan.shape.transposed ? 1 : plan.shape.stride[2]);
-  return plan.box.elements() > 0 ? plan.shape.group_ic() * plan.box.elements() + behind : 0;
+  return plan.box.elements() > 0 ? plan.shape.group_ic() * plan.box.elements() + kSlack : 0;
 }
 
-// One channel's box; `plane` is the channel.
+// One channel's box, whose zeros are there; `plane` is the channel.
 void copy_box(const Im2colConvShape& s, const InputBox& box, const float* plane, float* to) {
-  const int64_t left = std::clamp<int64_t>(-box.begin[2], 0, box.size[2]);
-  const int64_t right = std::clamp(s.in[2] - box.begin[2], left, box.size[2]);
-  for (int64_t z = 0; z < box.size[0]; ++z) {
-    const int64_t id = z + box.begin[0];
-    for (int64_t y = 0; y < box.size[1]; ++y, to += box.size[2]) {
-      const int64_t ih = y + box.begin[1];
-      if (id < 0 || id >= s.in[0] || ih < 0 || ih >= s.in[1]) {
-        std::fill_n(to, box.size[2], 0.0f);
-        continue;
+  const auto inside = [&](int axis) {
+    return IndexRange{std::max<int64_t>(0, -box.begin[axis]), std::min(box.size[axis], s.in[axis] - box.begin[axis])};
+  };
+  const IndexRange depths = inside(0), heights = inside(1);
+  for (int64_t r = 0; r < box.step; ++r) {
+    // Input columns first + i * step.
+    const int64_t first = box.begin[2] + r, left = s.in[2] - first;
+    const int64_t begin = first >= 0 ? 0 : ceil_div(-first, box.step);
+    const int64_t end = left <= 0 ? 0 : std::min(box.step_size(), ceil_div(left, box.step));
+    for (int64_t z = depths.begin; z < depths.end; ++z) {
+      for (int64_t y = heights.begin; y < heights.end; ++y) {
+        const float* row = plane + ((z + box.begin[0]) * s.in[1] + y + box.begin[1]) * s.in[2] + first;
+        float* places = to + (z * box.size[1] + y) * box.row() + r * box.step_size();
+        if (box.step == 1) {
+          std::copy(row + begin, row + end, places + begin);
+        } else {
+          for (int64_t i = begin; i < end; ++i) places[i] = row[i * box.step];
+        }
       }
-      const float* row = plane + (id * s.in[1] + ih) * s.in[2] + box.begin[2];
-      std::fill_n(to, left, 0.0f);
-      std::copy(row + left, row + right, to + left);
-      std::fill(to + right, to + box.size[2], 0.0f);
     }
   }
 }
+
+// Where the taps of a phase begin in a box, of which the first ones are found once.
+struct BoxTaps {
+  static constexpr int64_t kKept = 512;
+  const InputBox& box;
+  int64_t kept[kKept];
+
+  explicit BoxTaps(const InputBox& b) : box(b) {}
+
+  void find(const Phase& phase) {
+    const int64_t count = std::min(kKept, phase.taps());
+    for (int64_t i = 0; i < count; ++i) kept[i] = place(phase, i);
+  }
+  int64_t at(const Phase& phase, int64_t tap) const { return tap < kKept ? kept[tap] : place(phase, tap); }
+
+ private:
+  int64_t place(const Phase& phase, int64_t tap) const {
+    const int64_t widths = phase.axis[2].taps.count, heights = phase.axis[1].taps.count;
+    const int64_t plane = phase.axis[0].offset(tap / (widths * heights)) - box.begin[0];
+    const int64_t row = plane * box.size[1] + phase.axis[1].offset(tap / widths % heights) - box.begin[1];
+    return row * box.row() + box.place(phase.axis[2].offset(tap % widths) - box.begin[2]);
+  }
+};
 
 // Consecutive pixels of one output row within a panel.
 struct Run {
@@ -101,7 +129,7 @@ struct PanelGather {
   Run runs[kMaxWidth];
   ShortRun of_box[kMaxWidth];
   int32_t places[kMaxWidth];  // in a box, of each column
-  bool by_places = false;     // rather than by runs, which are few elements or far apart
+  bool by_places = false;     // rather than by runs, which are of few elements
   int64_t count = 0;
 
   PanelGather(const Phase& phase, int64_t first, int64_t columns) {
@@ -116,28 +144,24 @@ struct PanelGather {
 
   // The same runs as places in a box, of the first tap there.
   void place_in(const InputBox& box, const Phase& phase) {
+    constexpr int64_t kShortRun = 4;
     for (int64_t i = 0; i < count; ++i) {
       const Run& run = runs[i];
       const int64_t row = run.d * phase.axis[0].in_step * box.size[1] + run.h * phase.axis[1].in_step;
-      of_box[i] = {run.lane, row * box.size[2] + run.w * phase.axis[2].in_step, run.length};
+      of_box[i] = {run.lane, row * box.row() + run.w, run.length};
     }
-    constexpr int64_t kShortRun = 4, kMaxStep = 2;
-    const int64_t step = phase.axis[2].in_step, columns = runs[count - 1].lane + runs[count - 1].length;
-    by_places = step > kMaxStep || columns < kShortRun * count;
+    by_places = columns() < kShortRun * count;
     if (!by_places) return;
     std::fill(places, places + kMaxWidth, 0);
     for (int64_t i = 0; i < count; ++i) {
       for (int64_t j = 0; j < of_box[i].length; ++j)
-        places[of_box[i].to + j] = static_cast<int32_t>(of_box[i].from + j * step);
+        places[of_box[i].to + j] = static_cast<int32_t>(of_box[i].from + j);
     }
   }
-  void gather_box(const InputBox& box, const Phase& phase, const RowKernels& kernels, const float* channel, int64_t td,
-                  int64_t th, int64_t tw, float* dst) const {
-    const int64_t plane = phase.axis[0].offset(td) - box.begin[0];
-    const int64_t row = plane * box.size[1] + phase.axis[1].offset(th) - box.begin[1];
-    const float* src = channel + row * box.size[2] + phase.axis[2].offset(tw) - box.begin[2];
-    if (by_places) return kernels.gather_places(src, places, runs[count - 1].lane + runs[count - 1].length, dst);
-    kernels.gather_runs(src, of_box, count, phase.axis[2].in_step, dst);
+  int64_t columns() const { return runs[count - 1].lane + runs[count - 1].length; }
+  void gather_box(const RowKernels& kernels, const float* src, float* dst) const {
+    if (by_places) return kernels.gather_places(src, places, columns(), dst);
+    kernels.gather_runs(src, of_box, count, dst);
   }
 
   // One row of the packed matrix: channel plane `src`, tap (td, th, tw).
@@ -305,6 +329,9 @@ void run_im2col_conv(const Im2colConvPlan& plan, const TileKernels& kernels, con
   float* row_bias = finished + s.group_oc() * column_phases * plan.vectors * plan.lanes;
   float* boxes = workspace + plan.workspace_size - boxes_size(plan);
   const bool has_boxes = plan.box.elements() > 0;
+  // The zeros around all channels lie in the same places.
+  if (has_boxes) std::fill_n(boxes, s.group_ic() * plan.box.elements(), 0.0f);
+  BoxTaps taps(plan.box);
   // To find one takes longer than many a panel of it.
   constexpr int64_t kKept = 32;
   Phase kept[kKept];
@@ -365,7 +392,9 @@ void run_im2col_conv(const Im2colConvPlan& plan, const TileKernels& kernels, con
         BatchOffsets at;
         if (s.transposed) at.c = -first;
         const GemmBlock block = {gemm, kernels, gemm_args, at, nullptr};
-        int64_t k = 0, tap[3] = {0, 0, 0}, channel = 0;
+        int64_t k = 0, tap[3] = {0, 0, 0}, channel = 0, box_tap = 0;
+        const float* box = boxes;
+        if (has_boxes) taps.find(phase);
         do {
           const IndexRange part = {k, std::min(k + plan.k_chunk, gemm.shape.k)};
           if (plan.is_pointwise) {
@@ -382,17 +411,20 @@ void run_im2col_conv(const Im2colConvPlan& plan, const TileKernels& kernels, con
           }
           for (float* row = workspace; k < part.end; ++k, row += width) {
             if (has_boxes) {
-              gather.gather_box(plan.box, phase, row_kernels, boxes + channel * plan.box.elements(), tap[0], tap[1],
-                                tap[2], row);
+              gather.gather_box(row_kernels, box + taps.at(phase, box_tap), row);
+              if (++box_tap == phase.taps()) {
+                box_tap = 0;
+                box += plan.box.elements();
+              }
             } else {
               gather.gather(s, phase, row_kernels, src + channel * args.src_channel, tap[0], tap[1], tap[2], row);
+              for (int axis = 2; axis >= 0; --axis) {
+                if (++tap[axis] < phase.axis[axis].taps.count) break;
+                tap[axis] = 0;
+                if (axis == 0) ++channel;
+              }
             }
             std::fill(row + columns, row + width, 0.0f);
-            for (int axis = 2; axis >= 0; --axis) {
-              if (++tap[axis] < phase.axis[axis].taps.count) break;
-              tap[axis] = 0;
-              if (axis == 0) ++channel;
-            }
           }
           block.run_rows(workspace, width, 1.0f, {0, gemm.shape.m}, vectors, part);
           k = part.end;

@@ -25,11 +25,17 @@ struct Im2colConvSchedule {
   int64_t panels = 0;   // of pixels per task
 };
 
-// The part of a channel that taps read, with the zeros around it.
+// The part of a channel that taps read, with the zeros around it. Columns as far apart as neighbouring pixels read are
+// neighbours.
 struct InputBox {
-  int64_t begin[3] = {};  // input positions of its first element
-  int64_t size[3] = {};   // no elements: taps read the input itself
-  int64_t elements() const { return size[0] * size[1] * size[2]; }
+  int64_t begin[3] = {};                                         // input positions of its first element
+  int64_t size[3] = {};                                          // no elements: taps read the input itself
+  int64_t step = 1;                                              // of the columns of neighbouring pixels
+  int64_t step_size() const { return ceil_div(size[2], step); }  // columns of each remainder
+  int64_t row() const { return step * step_size(); }
+  int64_t elements() const { return size[0] * size[1] * row(); }
+  // Where a column lies in its row.
+  int64_t place(int64_t column) const { return column % step * step_size() + column / step; }
 };
 
 struct Im2colConvPlan {

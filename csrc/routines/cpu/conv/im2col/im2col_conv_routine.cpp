@@ -233,7 +233,7 @@ class Im2colConvRoutine final : public RoutineOf<Im2colConvRoutine, ConvRoutine>
     constexpr double kRowCycles = 28;
     constexpr double kRunCycles = 14;
     // The same from copied channels, of a run or of a vector of places.
-    constexpr double kBoxRowCycles = 10, kBoxRunCycles = 3, kPlaceCycles = 20;
+    constexpr double kBoxRowCycles = 20, kBoxRunCycles = 5, kPlaceCycles = 30;
     const Im2colConvShape& s = plan.shape;
     const double at_once = static_cast<double>(s.group_oc()) * phases_per_gather(plan);
     const double vectors = std::min(static_cast<double>(plan.vectors),

@@ -122,7 +122,14 @@ class LargeKernelRoutine final : public RoutineOf<LargeKernelRoutine, ConvRoutin
     const double part = real(plan.y_block * plan.x_block);
     const double lines = real(plan.lines(plan.y_block) * plan.line_width(plan.x_block) * plan.image_block * s.out[0]);
     const double moved = lines / part * (plan.image_block % plan.lanes == 0 ? kTranspose : kGather);
-    return products * (kStart + real(s.group_oc()) * vectors * kFma + real(plan.channel_blocks) * (copied + moved));
+    // A panel of columns begins anew for each part of the kernel.
+    constexpr double kPanelStart = 200;
+    const int64_t at_once =
+        s.stride[2] == 1 ? kTileVectors : std::min<int64_t>(kTileVectors, ceil_div(plan.image_block, plan.lanes));
+    const double panels =
+        real(plan.parts() * s.groups * plan.channel_blocks * plan.image_blocks) * vectors / real(at_once);
+    return panels * kPanelStart +
+           products * (kStart + real(s.group_oc()) * vectors * kFma + real(plan.channel_blocks) * (copied + moved));
   }
 };
 
