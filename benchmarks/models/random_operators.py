@@ -92,17 +92,10 @@ def _listed(draw: _Draw, values: Sequence[int]) -> Operand:
     return Operand((len(values),), "int64", values=np.asarray(values, np.int64))
 
 
-_UNARY = (
-    "Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid HardSwish "
-    "IsInf IsNaN LeakyRelu Log Mish Neg Not Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign "
-    "Sqrt Tan Tanh ThresholdedRelu"
-).split()
+_UNARY = ["Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Ceil", "Celu", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "IsInf", "IsNaN", "LeakyRelu", "Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu"]
 _RANGES = {"Acosh": (1.0, 3.0), "Log": (0.1, 3.0), "Sqrt": (0.1, 3.0), "Reciprocal": (0.5, 2.0)}
 _RANGES |= dict.fromkeys(("Acos", "Asin", "Atanh"), (-0.9, 0.9))
-_BINARY = (
-    "Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less LessOrEqual Max Min Mod "
-    "Mul Or PRelu Pow Sub Xor"
-).split()
+_BINARY = ["Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Mod", "Mul", "Or", "PRelu", "Pow", "Sub", "Xor"]
 
 
 def _unary(draw: _Draw) -> Case:
@@ -138,12 +131,10 @@ def _select(draw: _Draw) -> Case:
         bounds = [Operand((), dtype, values=v, constant=draw.flag(0.7)) for v in (0, 2)]
         return Case("select", "Clip", "", (draw.tensor(dims, dtype), *(b if draw.flag(0.8) else None for b in bounds)))
     parts = [draw.broadcast(dims), draw.broadcast(dims)]
-    return Case(
-        "select", "Where", "", (draw.tensor(dims, "bool"), Operand(parts[0], dtype), Operand(parts[1], dtype))
-    )
+    return Case("select", "Where", "", (draw.tensor(dims, "bool"), Operand(parts[0], dtype), Operand(parts[1], dtype)))
 
 
-_REDUCTIONS = "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split()
+_REDUCTIONS = ["L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"]
 
 
 def _reduce(draw: _Draw) -> Case:
@@ -200,7 +191,9 @@ def _normalize(draw: _Draw) -> Case:
 
 
 def _move(draw: _Draw) -> Case:
-    op = draw.one(("Transpose", "Slice", "Pad", "Tile", "Expand", "Concat", "Split", "DepthToSpace", "Trilu", "Identity"))
+    op = draw.one(
+        ("Transpose", "Slice", "Pad", "Tile", "Expand", "Concat", "Split", "DepthToSpace", "Trilu", "Identity")
+    )
     dims, dtype = draw.dims(), draw.one(list(DTYPES))
     rank = len(dims)
     x = draw.tensor(dims, dtype)
@@ -252,7 +245,17 @@ def _move(draw: _Draw) -> Case:
 
 def _index(draw: _Draw) -> Case:
     op = draw.one(
-        ("Gather", "GatherND", "GatherElements", "ScatterElements", "ScatterND", "OneHot", "Compress", "NonZero", "Unique")
+        (
+            "Gather",
+            "GatherND",
+            "GatherElements",
+            "ScatterElements",
+            "ScatterND",
+            "OneHot",
+            "Compress",
+            "NonZero",
+            "Unique",
+        )
     )
     dims, dtype = draw.dims(1, 5), draw.one(list(DTYPES))
     rank = len(dims)
@@ -361,7 +364,7 @@ def _convolution(draw: _Draw) -> Case:
 
 def _pool(draw: _Draw) -> Case:
     op = draw.one(("MaxPool", "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"))
-    axes, sizes, attributes = _window(draw, (2, 2, 3, 3, 4, 5, 7, 9))
+    _, sizes, attributes = _window(draw, (2, 2, 3, 3, 4, 5, 7, 9))
     dims = (draw.number(1, 4), draw.number(1, 64), *sizes)
     while np.prod(dims) > _LARGEST:
         dims = (1, max(1, dims[1] // 2), *sizes)
@@ -394,7 +397,9 @@ def _resize(draw: _Draw) -> Case:
         attributes["nearest_mode"] = draw.one(("floor", "round_prefer_floor"))
     elif draw.flag(0.15):
         attributes["antialias"] = 1
-    return Case("resize", "Resize", f"{scales} {attributes}", (draw.tensor(dims, dtype, 0, 100), None, operand), attributes)
+    return Case(
+        "resize", "Resize", f"{scales} {attributes}", (draw.tensor(dims, dtype, 0, 100), None, operand), attributes
+    )
 
 
 def _quantized(draw: _Draw) -> Case:
@@ -443,7 +448,9 @@ def _described(case: Case) -> str:
 
     parts = [case.name.strip(), *(dims(o) for o in case.operands if o)]
     if case.family in ("reduce", "index", "move", "normalize"):
-        lists = [o.values.tolist() for o in case.operands if o and isinstance(o.values, np.ndarray) and o.values.size < 9]
+        lists = [
+            o.values.tolist() for o in case.operands if o and isinstance(o.values, np.ndarray) and o.values.size < 9
+        ]
         parts += [str(dict(case.attributes)), *map(str, lists)]
     return " ".join(parts)
 

@@ -76,7 +76,7 @@ void require_broadcast_to(InferContext& ctx, int input, const Shape& shape) {
   const int missing = shape.rank() - ctx.shape(input).rank();
   for (int axis = 0; axis < ctx.shape(input).rank(); ++axis) {
     const Dim& size = ctx.shape(input)[axis];
-    // Of more than one element it is repeated nowhere.
+    // An axis of more than one element is repeated nowhere.
     if (size.range().lo > 1) ctx.require_equal(shape[missing + axis], size, "sizes must agree");
   }
   ctx.broadcast(shape, ctx.shape(input));

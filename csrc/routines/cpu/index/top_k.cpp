@@ -25,7 +25,7 @@ namespace {
 
 using TopKKernel = decltype(&scalar::top_k_columns);
 
-// What does not depend on sizes.
+// The part of a node that does not depend on sizes.
 struct TopKForm {
   DType dtype = DType::Float32;
   bool largest = true;
@@ -83,7 +83,7 @@ struct Ranked {
 template <class T>
 using RankedOf = Ranked<decltype(ordered_key(T()))>;
 
-// What a task uses: room for twice k elements of a line, and copied lines.
+// A task uses room for twice k elements of a line, and for copied lines.
 template <class T>
 struct TopKWorkspace {
   RankedOf<T>* kept;

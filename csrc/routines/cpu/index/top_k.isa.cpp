@@ -100,7 +100,7 @@ NEO_KERNEL keep_first(const TopKColumns& c, LoadKeys<Key> load) {
     for (int64_t i = 0; i < c.size; ++i) {
       load(src + i * c.step * bytes, count, order, row);
       if (i < c.kept) {
-        // What was kept fills up: the new place takes the row, and then its place in the order.
+        // Rows fill what is kept: the new place takes the row, and then its place in the order.
         memcpy(kept.key[i], row, sizeof(row));
         for (int64_t j = 0; j < kColumns; ++j) kept.at[i][j] = (Key)i;
         if (i > 0) kept.insert(row, (Key)i, i + 1);

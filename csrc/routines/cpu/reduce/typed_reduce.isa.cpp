@@ -271,7 +271,7 @@ NEO_INLINE T at_most_of(uint64_t x) {
   return (T)(x < most ? x : most);
 }
 
-// Of a sum below 2^63.
+// The root of a sum below 2^63.
 template <class T>
 NEO_INLINE T whole_root(uint64_t sum) {
   auto root = (uint64_t)__builtin_sqrt((double)sum);

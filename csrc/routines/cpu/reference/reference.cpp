@@ -12,7 +12,7 @@ namespace {
 constexpr double kStretchBytes = 128, kStretchItem = 4;
 // Visits of elements that take as long as a call takes to read attributes and to make room for its results.
 constexpr double kCallVisits = 100;
-// What sizes that only a call tells count for at least: a call may tell others than the hints, and the time of a
+// The least that sizes count for which only a call tells: a call may tell others than the hints, and the time of a
 // reference grows by hundreds of times where that of a routine stays small.
 constexpr double kOpenVisits = 20000;
 

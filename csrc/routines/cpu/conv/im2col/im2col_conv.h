@@ -34,7 +34,7 @@ struct InputBox {
   int64_t step_size() const { return ceil_div(size[2], step); }  // columns of each remainder
   int64_t row() const { return step * step_size(); }
   int64_t elements() const { return size[0] * size[1] * row(); }
-  // Where a column lies in its row.
+  // The place of a column in its row.
   int64_t place(int64_t column) const { return column % step * step_size() + column / step; }
 };
 
