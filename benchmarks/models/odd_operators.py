@@ -73,6 +73,21 @@ def _reductions() -> Iterator[Case]:
             at = Operand((), "int64", values=axes[0], constant=True)
             yield Case("reduce", "CumSum", form, (Operand(dims), at))
             yield Case("normalize", "Softmax", form, (Operand(dims),), {"axis": axes[0]})
+    for form, dims, axis in (
+        ("rows of 5", (20000, 5), 1),
+        ("rows of 1", (30000, 1), 1),
+        ("small planes", (800, 30, 7), 1),
+    ):
+        for dtype in ("float32", "float64"):
+            yield Case("reduce", "ReduceLogSumExp", form, (Operand(dims, dtype), ints([axis])))
+            yield Case("normalize", "Softmax", form, (Operand(dims, dtype),), {"axis": axis})
+            yield Case("reduce", "ArgMin", form, (Operand(dims, dtype),), {"axis": axis})
+    for axes in ([2], [1, 2], [0]):
+        run_time = Operand((len(axes),), "int64", values=axes)
+        for op, dtype in (("ReduceSum", "float32"), ("ReduceMax", "float16"), ("ReduceMean", "int64")):
+            yield Case("reduce", op, f"run-time axes {axes}", (Operand(rows, dtype, 0, 3), run_time))
+        at = Operand((), "int64", values=axes[0])
+        yield Case("reduce", "CumSum", f"run-time axis {axes[0]}", (Operand(rows), at))
     at = Operand((), "int64", values=1, constant=True)
     yield Case("reduce", "CumSum", "backwards", (Operand((64, 1000)), at), {"reverse": 1})
     yield Case("reduce", "CumSum", "exclusive", (Operand((64, 1000)), at), {"exclusive": 1})
@@ -109,6 +124,9 @@ def _selections() -> Iterator[Case]:
         "not sorted": ((64, 1000), 10, {"sorted": 0}),
         "along channels": ((4, 64, 20, 20), 4, {"axis": 1}),
         "8400 boxes": ((1, 8400), 300, {}),
+        "best channel": ((2, 21, 64, 64), 1, {"axis": 1}),
+        "10 of 1000 in the middle": ((8, 1000, 50), 10, {"axis": 1}),
+        "100 of 300 in the middle": ((16, 300, 7), 100, {"axis": 1}),
     }
     for form, (dims, k, attributes) in sorts.items():
         for dtype in ("float32", "int64", "float16"):
@@ -116,6 +134,8 @@ def _selections() -> Iterator[Case]:
             if dtype == "float16" and form != "50 of 50257":
                 continue
             yield Case("select", "TopK", form, operands, attributes, outputs=2)
+    for dtype in ("int8", "uint8", "int16"):
+        yield Case("select", "TopK", "of codes", (Operand((64, 1000), dtype, -100, 100), ints([5])), outputs=2)
     for form, values in {"few": 50, "many": 100000}.items():
         for dtype in ("int64", "float32"):
             data = Operand((20000,), dtype, values=np.random.default_rng(2).integers(0, values, 20000))
@@ -211,6 +231,10 @@ def _movements() -> Iterator[Case]:
         run_time = tuple(Operand((len(c),), "int64", values=c) for c in ([1, 2], [30, 37], [2, 3], [1, 1]))
         yield Case("move", "Slice", "run-time", (x, *run_time))
         yield Case("move", "Pad", "run-time", (x, Operand((8,), "int64", values=[0, 0, 1, 2, 0, 0, 3, 4])))
+    for op, dims, sizes in (("Expand", (8, 1, 64), [8, 100, 64]), ("Tile", (8, 20, 30), [2, 3, 4])):
+        yield Case("move", op, "run-time", (Operand(dims), Operand((3,), "int64", values=sizes)))
+    yield Case("move", "Tile", "six axes", (Operand((1, 6, 6, 2, 3, 6)), ints([3, 4, 3, 1, 3, 2])))
+    yield Case("move", "Expand", "of one element", (Operand((1,)), ints([50000])))
     yield Case("move", "Reshape", "run-time", (Operand(image), Operand((2,), "int64", values=[4, -1])))
     yield Case("move", "Shape", "dynamic", (Operand(image, symbols=("N", "C")),))
     columns = (Operand((1, 16 * 9, 30 * 30)), ints([32, 32]), ints([3, 3]))
@@ -250,6 +274,11 @@ def _products() -> Iterator[Case]:
     for form, (a, b) in shapes.items():
         for dtype in ("float32", "float16", "float64"):
             yield Case("product", "MatMul", f"{form}, run-time", (Operand(a, dtype), Operand(b, dtype)))
+    for rows in (1, 2, 4, 8):
+        factors = (Operand((rows, 512)), Operand((512, 512)))
+        yield Case("product", "Gemm", f"{rows} rows, transposed, run-time", factors, {"transB": 1})
+    addend = Operand((100, 1), constant=True)
+    yield Case("product", "Gemm", "addend of rows", (Operand((100, 8)), Operand((8, 384)), addend))
     x, w = Operand((64, 128), symbols=("N",)), Operand((128, 256), constant=True)
     yield Case("product", "MatMul", "rows, dynamic", (x, w))
     yield Case(
@@ -302,6 +331,8 @@ def _convolutions() -> Iterator[Case]:
         "3-D depthwise": ((1, 32, 8, 28, 28), (32, 1, 3, 3, 3), {"group": 32, "pads": [1] * 6}),
         "3-D 1x1": ((1, 64, 8, 14, 14), (64, 64, 1, 1, 1), {}),
         "3-D strided": ((1, 16, 8, 28, 28), (32, 16, 3, 3, 3), {"strides": [2, 2, 2], "pads": [1] * 6}),
+        "3-D of few pixels": ((1, 16, 14, 14, 14), (32, 16, 5, 5, 5), {"strides": [3, 3, 3]}),
+        "rows of 7": ((1, 13, 40, 7), (11, 13, 3, 3), {"pads": [1, 1, 1, 1], "strides": [1, 3]}),
         "1x1 of one pixel": ((1, 512, 1, 1), (128, 512, 1, 1), {}),
         "64 images": ((64, 3, 32, 32), (16, 3, 3, 3), {"pads": [1, 1, 1, 1]}),
     }
@@ -320,6 +351,8 @@ def _convolutions() -> Iterator[Case]:
         "grouped": ((1, 64, 14, 14), (64, 16, 4, 4), {"strides": [2, 2], "pads": [1, 1, 1, 1], "group": 2}),
         "3-D stride 2": ((1, 16, 6, 14, 14), (16, 16, 4, 4, 4), {"strides": [2, 2, 2], "pads": [1] * 6}),
         "latent": ((1, 100, 1, 1), (100, 128, 4, 4), {}),
+        "stride 3 of 3x3": ((1, 64, 14, 14), (64, 32, 3, 3), {"strides": [3, 3]}),
+        "stride 5 of 5x5": ((1, 16, 20, 21), (16, 16, 5, 5), {"strides": [5, 5]}),
         "image 4": ((1, 64, 32, 32), (64, 3, 4, 4), {"strides": [2, 2], "pads": [1, 1, 1, 1]}),
     }
     for form, (x, w, attributes) in transposed.items():
@@ -343,6 +376,9 @@ def _windows() -> Iterator[Case]:
         for op in ("MaxPool", "AveragePool"):
             for dtype in ("float32", "float16"):
                 yield Case("pool", op, form, (Operand(dims, dtype),), attributes, opset=22)
+    for power in (1, 2, 3):
+        window = {"kernel_shape": [3, 3], "strides": [2, 2], "p": power}
+        yield Case("pool", "LpPool", f"power {power}", (Operand((1, 64, 56, 56)),), window, opset=22)
     places = {"kernel_shape": [2, 2], "strides": [2, 2]}
     yield Case("pool", "MaxPool", "with places", (Operand((1, 64, 56, 56)),), places, outputs=2)
     at = np.arange(64 * 28 * 28).reshape(1, 64, 28, 28) * 4

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import neo
 import numpy as np
 import onnx
 import pytest
 
 from benchmarks.models.operators import cases
+from benchmarks.models.random_operators import random_case
 from benchmarks.operators import REVIEWED, Found, differs, main, page, reviewed
 
 
@@ -63,6 +65,37 @@ def test_reasons_are_given_for_a_few_cases() -> None:
         "ReduceLogSumExp int64 all", "reduce", "int64", {"neo": 8.0, "ort": 4.0}, ratio=0.5, routine="cpu/reduce"
     )
     assert f"| cpu/reduce | {reviewed(slow.name)} |" in page([slow], 1, [])
+
+
+def test_a_seed_gives_one_random_case() -> None:
+    families = set()
+    for seed in range(150):
+        case, again = random_case(seed), random_case(seed)
+        model, feeds = case.build()
+        assert case.name == again.name
+        assert [i.name for i in model.graph.input] == list(feeds), case.name
+        assert all(np.array_equal(a, b) for a, b in zip(feeds.values(), again.build()[1].values(), strict=True))
+        families.add(case.family)
+    assert len(families) >= 12
+
+
+@pytest.mark.parametrize("seed", range(900, 960))
+def test_random_cases_agree_with_onnxruntime(seed: int) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    case = random_case(seed)
+    model, feeds = case.build()
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        expected = onnxruntime.InferenceSession(model.SerializeToString(), options).run(None, feeds)
+    except Exception as error:
+        pytest.skip(f"ONNX Runtime does not run it: {type(error).__name__}")
+    found = list(neo.compile(model).run(feeds).values())
+    # Images of bytes are rounded to the nearest in neo (docs/formats.md); a Cast between two operators rounds ties apart.
+    if case.family != "resize" and not (case.family == "chain" and "Cast" in case.name):
+        assert [differs(a, b, case.dtype) for a, b in zip(found, expected, strict=False)] == [""] * len(found), (
+            case.name
+        )
 
 
 def test_two_cases_run_once(tmp_path: Path) -> None:

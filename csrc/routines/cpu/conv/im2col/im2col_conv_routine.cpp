@@ -257,8 +257,12 @@ class Im2colConvRoutine final : public RoutineOf<Im2colConvRoutine, ConvRoutine>
     const auto pixels = static_cast<double>(s.transposed ? s.in_size() : s.out_size());
     const auto lanes = static_cast<double>(plan.lanes);
     const double filled = std::max(1.0, pixels) / (std::ceil(std::max(1.0, pixels) / lanes) * lanes);
+    constexpr double kCopyCycles = 1.5;  // of a float of a channel's copy
+    const auto copied = static_cast<double>(plan.tasks * s.group_ic() * plan.box.elements());
+    const double members = split.serial ? 1 : std::min<double>(target.threads, static_cast<double>(split.tasks));
     return tasks_us(static_cast<double>(s.flops()), 0.95 * filled * ideal / spent, split.serial ? 1 : split.tasks,
-                    problem.traffic_bytes(1, 1), target, static_cast<double>(im2col_conv_weight_size(plan)) * 4);
+                    problem.traffic_bytes(1, 1), target, static_cast<double>(im2col_conv_weight_size(plan)) * 4) +
+           cycles_us(kCopyCycles * copied, target) / std::max(1.0, members);
   }
 };
 
