@@ -91,15 +91,18 @@ int64_t find_in_row(const float* x, int64_t n, bool last) {
 template <bool largest>
 __attribute__((noinline)) void find_in_columns(const float* x, int64_t along, int64_t stride, int64_t columns,
                                                bool last, int64_t* dst) {
-  int64_t j = 0;
-  for (; j + kLanes <= columns && along <= INT32_MAX; j += kLanes) {
-    Extremes<largest> e = {load(x + j), broadcast_i32(0)};
-    for (int64_t i = 1; i < along; ++i) e.take(load(x + i * stride + j), broadcast_i32((int32_t)i), last);
+  if (along > INT32_MAX) {
+    for (int64_t j = 0; j < columns; ++j) dst[j] = find_one_by_one<largest>(x + j, along, stride, last);
+    return;
+  }
+  for (int64_t j = 0; j < columns; j += kLanes) {
+    const int64_t n = columns - j < kLanes ? columns - j : kLanes;
+    Extremes<largest> e = {load_n(x + j, n), broadcast_i32(0)};
+    for (int64_t i = 1; i < along; ++i) e.take(load_n(x + i * stride + j, n), broadcast_i32((int32_t)i), last);
     int32_t at[kLanes];
     store_i32(at, e.at);
-    for (int64_t l = 0; l < kLanes; ++l) dst[j + l] = at[l];
+    for (int64_t l = 0; l < n; ++l) dst[j + l] = at[l];
   }
-  for (; j < columns; ++j) dst[j] = find_one_by_one<largest>(x + j, along, stride, last);
 }
 
 }  // namespace

@@ -161,6 +161,24 @@ NEO_INLINE float reduce_row_of(ReduceKind kind, const float* x, int64_t n) {
 
 template <ReduceKind kind>
 NEO_INLINE void reduce_columns(const float* x, int64_t along, int64_t stride, int64_t columns, float* out) {
+  constexpr int kVectors = kReduceColumns / kLanes;
+  if constexpr (kVectors <= 8) {
+    // Rows far apart are read in whole stretches, and some rows early.
+    if (columns == kReduceColumns) {
+      constexpr int64_t kEarly = 8, kLine = 16;
+      F32 acc[kVectors];
+      for (int v = 0; v < kVectors; ++v) acc[v] = start_of(kind);
+      for (int64_t i = 0; i < along; ++i) {
+        const float* row = x + i * stride;
+        for (int64_t j = 0; i + kEarly < along && j < kReduceColumns; j += kLine)
+          __builtin_prefetch(row + kEarly * stride + j);
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) acc[v] = combine<kind>(acc[v], load(row + v * kLanes));
+      }
+      for (int v = 0; v < kVectors; ++v) store(out + v * kLanes, acc[v]);
+      return;
+    }
+  }
   for (int64_t j = 0; j < columns; j += kLanes) {
     const int64_t n = columns - j < kLanes ? columns - j : kLanes;
     F32 acc = start_of(kind);
