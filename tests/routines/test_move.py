@@ -481,6 +481,16 @@ def test_says_why_it_declines():
     assert rejections(graph, TIERS[0], "move")[COPY] == "the size of the result is only known when it runs"
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.complex128])
+def test_tiles_of_any_axes(dtype):
+    """Axes of one element, axes that are not repeated, results large enough for a team."""
+    for seed in range(4 * CASES):
+        random = np.random.default_rng(seed)
+        dims = [pick(random, [1, 1, 2, 3, 17 if seed % 4 == 0 else 2]) for _ in range(int(random.integers(0, 8)))]
+        repeats = np.array([pick(random, [1, 1, 2, 3, 7 if seed % 4 == 1 else 2, 0 if seed == 6 else 1]) for _ in dims])
+        Move("Tile", elements(random, dtype, dims), [repeats.astype(np.int64)]).check(TIERS[0])
+
+
 @by_tier
 @pytest.mark.parametrize("op", ["Expand", "Tile"])
 def test_repeats_that_only_a_call_tells(op, tier):

@@ -8,7 +8,7 @@
 
 namespace neo {
 
-constexpr int kCopyAxes = 12;
+constexpr int kCopyAxes = 10;
 constexpr int kCopyParts = 64;
 
 // One strided copy: for every index, dst[sum i*to] = src[sum i*from].

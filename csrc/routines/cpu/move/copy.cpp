@@ -4,6 +4,7 @@
 #include "ops/movement.h"
 #include "routines/cpu/made_step.h"
 #include "routines/cpu/move/copy_step.h"
+#include "routines/cpu/move/tile.h"
 #include "routines/cpu/reference/node_step.h"
 #include "routines/families.h"
 #include "routines/patterns/movement.h"
@@ -27,6 +28,12 @@ bool is_transposed(int64_t width, double columns, double rows) {
 StepLoad copy_load(const Candidate& c, const Workload& workload, const Target& target) {
   constexpr double kElementCycles = 1.3, kRepeatedCycles = 0.9, kTransposedCycles = 2, kInterleavedCycles = 0.3;
   constexpr double kPlaneRuns = 3, kShortRuns = 0.17, kPlaneRows = 64;
+  if (workload.root().op == "Tile") {
+    const Dims from = workload.root().inputs.front()->shape().hint_dims();
+    const Dims to = workload.outputs.front()->shape().hint_dims();
+    const double members = element_count(to) > kSerialCopied ? target.threads : 1;
+    return {StepFamily::Copy, 0, static_cast<double>(tiled_rows(from, to)), members};
+  }
   std::vector<Arg> args;
   for (size_t i = 0; i < workload.inputs.size(); ++i) {
     if (c.inputs[i]) args.push_back(hint_arg(workload.inputs[i]->type, *c.inputs[i]));
@@ -94,8 +101,10 @@ class RepeatHostStep final : public NodeStep {
     if (!sizes) return reference_(ctx);
     const Tensor& y = ctx.output(0, x.dtype(), *sizes);
     if (y.size() == 0) return;
-    made_.run({}, x, y, team,
-              [&] { return std::make_unique<CopyStep>(make_copy_pattern(Workload::of(node())), target_); });
+    made_.run({}, x, y, team, [&]() -> std::unique_ptr<KernelStep> {
+      if (node().op == "Tile") return std::make_unique<TileStep>();
+      return std::make_unique<CopyStep>(make_copy_pattern(Workload::of(node())), target_);
+    });
   }
 
   // None where the reference has to say what is wrong.
@@ -148,7 +157,6 @@ class CopyRoutine final : public RoutineOf<CopyRoutine> {
       return "an input has no known rank";
     if (std::max(node.inputs.size(), node.outputs.size()) > kCopyParts) return "too many parts";
     if ((node.op == "Slice" || node.op == "Split") && !slice_ranges(node)) return "where the parts begin is not known";
-    if (node.op == "Tile" && 2 * node.inputs.front()->shape().rank() > kCopyAxes) return "too many axes";
     return std::nullopt;
   }
 
@@ -182,6 +190,7 @@ class CopyRoutine final : public RoutineOf<CopyRoutine> {
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                                          PackedStore&) {
     if (candidate.kind == Candidate::Kind::Host) return std::make_unique<RepeatHostStep>(candidate, ops, target);
+    if (candidate.workload->root().op == "Tile") return std::make_unique<TileStep>();
     return std::make_unique<CopyStep>(make_copy_pattern(*candidate.workload), target);
   }
 };
