@@ -44,8 +44,11 @@ def test_products_of_dynamic_quantization_multiply_codes(way: str) -> None:
 def test_convolutions_of_a_static_model_multiply_codes(name: str, convolutions: int) -> None:
     """Of those with one channel per group each is computed as it is faster, and not counted."""
     module = neo.compile(SMALL[name].model(), threads=1)
-    kinds = ("direct", "winograd", "few_channels") + (("depthwise",) if name.startswith("segmenter") else ())
-    routines = [s.routine for s in module.steps if s.routine.startswith(tuple(f"cpu:int8/{kind}" for kind in kinds))]
+    counts = dict.fromkeys(("direct_nchw", "direct_nchwc", "winograd_nchwc", "few_channels_nchw"), 1)
+    counts |= {"pointwise_depthwise": 1, "depthwise_pointwise": 1, "inverted_residual": 2}
+    if name.startswith("segmenter"):
+        counts |= {"depthwise_nchwc": 1, "depthwise_float32": 1, **{kind: counts[kind] + 1 for kind in list(counts)[4:]}}
+    names = [s.routine.split("{")[0].removeprefix("cpu:int8/") for s in module.steps]
     # A transposed one is a convolution of its phases; of so few pixels one convolution may be faster in float32.
-    assert len(routines) >= convolutions - 1
+    assert sum(counts.get(kind, 0) for kind in names) >= convolutions - 1
     assert "ConvTranspose" not in {s.op for s in module.steps}
