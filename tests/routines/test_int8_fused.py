@@ -108,7 +108,7 @@ class Chain(Codes):
 
     def function(self, op: str) -> None:
         """Put a function of one code behind the results so far."""
-        to = self.grid(pick(self.random, ["uint8", "int8"]), 2 * self.step)
+        to = self.grid(pick(self.random, ["uint8", "int8"]), float(self.random.uniform(1.5, 2.5)) * self.step)
         numbers = self.both("DequantizeLinear", [self.codes_of, *self.x_grid], f"df{self.count}")
         made = self.both(op, [numbers], f"f{self.count}")
         self.codes_of = self.both("QuantizeLinear", [made, *to], f"q{self.count - 1}f")

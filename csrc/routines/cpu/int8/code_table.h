@@ -11,6 +11,8 @@ class CodeTable {
  public:
   CodeTable(const CodeFunction& function, const Target& target, const OpRegistry& ops, PackedStore& packed);
 
+  uint8_t operator[](int64_t code) const { return reinterpret_cast<const uint8_t*>(table_.as<float>())[code]; }
+
   // Elements that lie side by side; y may be x.
   void apply(const uint8_t* x, uint8_t* y, int64_t count) const;
   // Pixels of a vector where they lie, of which `valid` lanes exist and the others become zero.

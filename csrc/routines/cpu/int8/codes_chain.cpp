@@ -239,7 +239,7 @@ class CodesChainTask {
           float* to = ring_row(v, row) + chunk.begin * lanes;
           if (!stage.table) {
             parts_.chain->numbers(sums + v * lanes, count * lanes, chunk.size(), stage.result, t.column + v * lanes,
-                                  to);
+                                  stage.hard_swish, to);
             continue;
           }
           uint8_t* of_vector = codes + v * t.dst_vector;
@@ -280,7 +280,7 @@ class CodesChainTask {
     const int64_t pixels = out.size() * s.ow;
     uint8_t* codes = plan_.shape.projects ? strip_ + vector * plan_.strip_vector + (out.begin - first_) * s.ow * lanes
                                           : dst_ + vector * args_.dst_block + out.begin * s.ow * lanes;
-    parts_.chain->codes(sums_, pixels, args_.depthwise.result, vector * lanes, codes);
+    parts_.chain->codes(sums_, pixels, args_.depthwise.result, vector * lanes, args_.depthwise.hard_swish, codes);
     look_up(args_.depthwise, codes, pixels, vector, s.oc);
   }
 

@@ -62,8 +62,10 @@ struct CodesChainPlan {
 // One convolution of a chain.
 struct CodesChainStage {
   DotResult result;
-  const int32_t* weight = nullptr;   // of a pointwise one
-  const CodeTable* table = nullptr;  // that the result's codes go through, or null
+  const int32_t* weight = nullptr;  // of a pointwise one
+  // That the result's codes go through, or null; a HardSwish before a convolution is no table.
+  const CodeTable* table = nullptr;
+  const CodesHardSwish* hard_swish = nullptr;
 };
 
 // Codes as a convolution reads them.

@@ -1,9 +1,11 @@
 #include "routines/cpu/int8/codes_chain_problem.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <span>
 
+#include "routines/cpu/int8/code_table.h"
 #include "routines/cpu/int8/depthwise_codes.h"
 #include "routines/patterns/epilogue.h"
 
@@ -173,6 +175,33 @@ CodesChainShape CodesChainProblem::shape(const Dims& x, const Dims& y, int64_t c
   s.x_is_bytes = bytes && !first().product.x_grid.is_signed();
   s.strip_is_bytes = bytes && project && (!project->product.x_grid.is_signed() || flips_strip(codes));
   return s;
+}
+
+bool is_hard_swish(const Int8Problem& problem) {
+  const std::vector<const Node*>& nodes = problem.product.function.nodes;
+  return nodes.size() == 3 && nodes[1]->op == "HardSwish" && read_code_grid(*nodes[0]) && read_code_grid(*nodes[2]);
+}
+
+std::optional<CodesHardSwish> read_hard_swish(const Int8Problem& problem, const CodeTable& table) {
+  if (!is_hard_swish(problem)) return std::nullopt;
+  const CodeGrid from = *read_code_grid(*problem.product.function.nodes.front()),
+                 to = *read_code_grid(*problem.product.function.nodes.back());
+  CodesHardSwish f;
+  f.slope = from.scale / 6;
+  f.factor = from.scale / to.scale;
+  f.lo = static_cast<float>(to.lo() - to.zero);
+  f.hi = static_cast<float>(to.hi() - to.zero);
+  f.zero = to.zero;
+  f.is_signed = to.is_signed();
+  for (int32_t code = from.lo(); code <= from.hi(); ++code) {
+    // As the kernels compute it.
+    const auto x = static_cast<float>(code - from.zero);
+    const float part = std::min(1.0f, std::max(0.0f, x * f.slope + 0.5f));
+    const float steps = std::nearbyint(std::min(f.hi, std::max(f.lo, x * f.factor * part)));
+    if (!(static_cast<uint8_t>(static_cast<int32_t>(steps) + to.zero) == table[static_cast<uint8_t>(code)]))
+      return std::nullopt;
+  }
+  return f;
 }
 
 }  // namespace neo

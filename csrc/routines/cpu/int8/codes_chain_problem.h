@@ -36,4 +36,9 @@ struct CodesChainProblem {
   bool flips_strip(int64_t codes) const;
 };
 
+// Whether the function behind a product is a HardSwish between two grids.
+bool is_hard_swish(const Int8Problem& problem);
+// It without a table, where that gives what the table has of every code.
+std::optional<CodesHardSwish> read_hard_swish(const Int8Problem& problem, const CodeTable& table);
+
 }  // namespace neo

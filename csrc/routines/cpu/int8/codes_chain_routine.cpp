@@ -80,7 +80,7 @@ double estimate_us(const CodesChainProblem& problem, const CodesChainPlan& plan,
                    const Target& target) {
   // Cycles of a core, of a vector that becomes numbers, or codes, or words.
   constexpr double kNumberCycles = 4, kReadCycles = 2, kCodesCycles = 5, kFillCycles = 2, kResidualCycles = 7;
-  constexpr double kMeetUs = 2;
+  constexpr double kSwishCycles = 1.5, kMeetUs = 2;
   const CodesChainShape& shape = plan.shape;
   const ConvShape& s = shape.depthwise;
   const double core = core_cycles(target);
@@ -94,7 +94,9 @@ double estimate_us(const CodesChainProblem& problem, const CodesChainPlan& plan,
   if (shape.expands) {
     const auto run = static_cast<double>(std::max<int64_t>(1, plan.band * s.stride_h * s.iw));
     const double fill = shape.x_is_bytes ? 0 : static_cast<double>(ceil_div(shape.ic, plan.lanes)) * kFillCycles;
-    const double number = problem.expand->table_bytes() > 0 ? 2 * kNumberCycles + kReadCycles : kNumberCycles;
+    const double number = is_hard_swish(*problem.expand)      ? kNumberCycles + kSwishCycles
+                          : problem.expand->table_bytes() > 0 ? 2 * kNumberCycles + kReadCycles
+                                                              : kNumberCycles;
     cycles += in_pixels * (pointwise_cycles(plan.expand, run, *parts.dot, target) +
                            core * (fill * static_cast<double>(plan.panel_parts) + number * vectors));
   } else {
@@ -145,6 +147,12 @@ class CodesChainStep final : public KernelStep {
     if (problem_.expand) pack_pointwise(*problem_.expand, plan.expand, expand_, target, ops, packed);
     pack_depthwise(plan, target, ops, packed);
     if (problem_.project) pack_pointwise(*problem_.project, plan.project, project_, target, ops, packed);
+    if (expand_.table) {
+      expand_.hard_swish = read_hard_swish(*problem_.expand, *expand_.table);
+      const bool is_read_so = expand_.hard_swish && expand_.hard_swish->zero == problem_.depthwise.product.x_grid.zero;
+      if (!is_read_so) expand_.hard_swish.reset();
+    }
+    if (depthwise_.table) depthwise_.hard_swish = read_hard_swish(problem_.depthwise, *depthwise_.table);
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
@@ -181,9 +189,9 @@ class CodesChainStep final : public KernelStep {
     a.src = reinterpret_cast<const uint8_t*>(args[x_]);
     a.dst = reinterpret_cast<uint8_t*>(args[y_]);
     if (residual_ >= 0) a.residual = reinterpret_cast<const uint8_t*>(args[residual_]);
-    for (const auto& [stage, packed] :
-         {std::pair{&a.expand, &expand_}, {&a.depthwise, &depthwise_}, {&a.project, &project_}})
-      stage->table = packed->table ? &*packed->table : nullptr;
+    expand_.bind_function(a.expand);
+    depthwise_.bind_function(a.depthwise);
+    project_.bind_function(a.project);
     if (call.plan.shape.shares_strip()) return run_shared(call, a, scratch, team);
     run_tasks_with<uint8_t>(team, call.split, scratch, [&](int64_t begin, int64_t end, uint8_t* workspace) {
       run_codes_chain(call.plan, parts_, a, begin, end, workspace);
@@ -194,6 +202,12 @@ class CodesChainStep final : public KernelStep {
   struct Packed {
     Tensor constants;
     std::optional<CodeTable> table;
+    std::optional<CodesHardSwish> hard_swish;
+
+    void bind_function(CodesChainStage& stage) const {
+      stage.hard_swish = hard_swish ? &*hard_swish : nullptr;
+      stage.table = table && !hard_swish ? &*table : nullptr;
+    }
     const int32_t* words() const { return reinterpret_cast<const int32_t*>(constants.as<float>()); }
   };
 

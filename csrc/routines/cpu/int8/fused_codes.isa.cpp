@@ -25,29 +25,58 @@ struct ResultColumn {
   NEO_INLINE F32 steps_of(F32 sum) const { return min(hi, max(lo, sum * scale + add)); }
 };
 
+// HardSwish on vectors of whole numbers.
+struct HardSwishOf {
+  F32 slope, factor, lo, hi;
+
+  NEO_INLINE explicit HardSwishOf(const CodesHardSwish& f)
+      : slope(broadcast(f.slope)), factor(broadcast(f.factor)), lo(broadcast(f.lo)), hi(broadcast(f.hi)) {}
+  NEO_INLINE F32 steps_of(F32 x) const {
+    const F32 part = min(broadcast(1.0f), max(zero(), x * slope + broadcast(0.5f)));
+    return min(hi, max(lo, x * factor * part));
+  }
+};
+
 void numbers_of_sums(const int32_t* sums, int64_t step, int64_t pixels, const DotResult& result, int64_t column,
-                     float* numbers) {
+                     const CodesHardSwish* function, float* numbers) {
   const ResultColumn of(result, column);
-  for (int64_t p = 0; p < pixels; ++p, sums += step, numbers += kLanes)
-    store(numbers, round_even(of.steps_of(to_f32(load_i32(sums)))));
+  const auto store_all = [&](const auto& steps_of) __attribute__((always_inline)) {
+    for (int64_t p = 0; p < pixels; ++p, sums += step, numbers += kLanes)
+      store(numbers, round_even(steps_of(to_f32(load_i32(sums)))));
+  };
+  if (!function) {
+    store_all([&](F32 sum) __attribute__((always_inline)) { return of.steps_of(sum); });
+  } else {
+    const HardSwishOf swish(*function);
+    store_all([&](F32 sum) __attribute__((always_inline)) { return swish.steps_of(round_even(of.steps_of(sum))); });
+  }
 }
 
-void codes_of_sums(const float* sums, int64_t pixels, const DotResult& result, int64_t column, uint8_t* codes) {
+void codes_of_sums(const float* sums, int64_t pixels, const DotResult& result, int64_t column,
+                   const CodesHardSwish* function, uint8_t* codes) {
   const ResultColumn of(result, column);
-  const I32 mask = load_i32(result.mask + column), zero_point = broadcast_i32(result.zero);
-  const auto steps_of = [&](int64_t p) __attribute__((always_inline)) {
-    return round_to_i32(of.steps_of(load(sums + p * kLanes)));
-  };
-  int64_t p = 0;
-  if constexpr (kStoresFour) {
-    if (all(eq(mask, broadcast_i32(-1)))) {
-      for (; p + 4 <= pixels; p += 4) {
-        store_four(codes + p * kLanes, kLanes, 4, steps_of(p), steps_of(p + 1), steps_of(p + 2), steps_of(p + 3),
-                   result.zero, result.is_signed);
-      }
+  const I32 mask = load_i32(result.mask + column);
+  const int32_t plus = function ? function->zero : result.zero;
+  const bool is_signed = function ? function->is_signed : result.is_signed, is_whole = all(eq(mask, broadcast_i32(-1)));
+  const auto store_all = [&](const auto& steps_at) __attribute__((always_inline)) {
+    int64_t p = 0;
+    if constexpr (kStoresFour) {
+      for (; is_whole && p + 4 <= pixels; p += 4)
+        store_four(codes + p * kLanes, kLanes, 4, steps_at(p), steps_at(p + 1), steps_at(p + 2), steps_at(p + 3), plus,
+                   is_signed);
     }
+    for (; p < pixels; ++p)
+      store_codes(codes + p * kLanes, (steps_at(p) + broadcast_i32(plus)) & mask, is_signed, kLanes);
+  };
+  if (!function) {
+    store_all([&](int64_t p)
+                  __attribute__((always_inline)) { return round_to_i32(of.steps_of(load(sums + p * kLanes))); });
+  } else {
+    const HardSwishOf swish(*function);
+    store_all([&](int64_t p) __attribute__((always_inline)) {
+      return round_to_i32(swish.steps_of(round_even(of.steps_of(load(sums + p * kLanes)))));
+    });
   }
-  for (; p < pixels; ++p) store_codes(codes + p * kLanes, (steps_of(p) + zero_point) & mask, result.is_signed, kLanes);
 }
 
 constexpr CodesChainKernels kChainKernels = {&read_codes, &numbers_of_sums, &codes_of_sums};
