@@ -106,9 +106,11 @@ class Chain(Codes):
         self.float.infer()
         return [int(d) for d in value.shape]
 
-    def function(self, op: str) -> None:
-        """Put a function of one code behind the results so far."""
-        to = self.grid(pick(self.random, ["uint8", "int8"]), float(self.random.uniform(1.5, 2.5)) * self.step)
+    def function(self, op: str, ratio: float = 0) -> None:
+        """Put a function of one code behind the results so far; `ratio`: of its scale to theirs, any where 0."""
+        to = self.grid(
+            pick(self.random, ["uint8", "int8"]), (ratio or float(self.random.uniform(1.5, 2.5))) * self.step
+        )
         numbers = self.both("DequantizeLinear", [self.codes_of, *self.x_grid], f"df{self.count}")
         made = self.both(op, [numbers], f"f{self.count}")
         self.codes_of = self.both("QuantizeLinear", [made, *to], f"q{self.count - 1}f")
@@ -211,6 +213,19 @@ def test_largest_sums(code: int, tier: str) -> None:
     attrs = {"kernel_shape": [16, 16], "pads": [8] * 4}
     chain.conv("p", 20, attrs).conv("d", 0, attrs).conv("p", 19, attrs)
     chain.inputs[0][:] = code
+    chain.hold(tier, BOTH)
+
+
+@by_tier
+@pytest.mark.parametrize("ratio", [0.3, 0.5, 1, 2, 7.7])
+@pytest.mark.parametrize("seed", range(4))
+def test_hard_swish_also_halfway_between_codes(seed: int, ratio: float, tier: str) -> None:
+    chain = Chain(seed, [1, 20, 9, 30])
+    attrs = {"kernel_shape": [3, 3], "pads": [1] * 4}
+    for kind in "pdp":
+        chain.conv(kind, 21, attrs)
+        if kind == "d" or seed % 2:
+            chain.function("HardSwish", ratio)
     chain.hold(tier, BOTH)
 
 

@@ -34,6 +34,11 @@ CodesChainParts parts_of(const Schedule& schedule, const Target& target) {
           &NEO_PICK_TIER(target.isa, depthwise_kernels)(), &NEO_PICK_TIER(target.isa, codes_chain_kernels)()};
 }
 
+// Whether arithmetic is faster than packing codes for a table: wide vectors look up many codes at once.
+bool computes_functions(const Target& target) {
+  return target.lanes() <= 8;
+}
+
 int64_t operations_of(const CodesChainShape& s) {
   const ConvShape& d = s.depthwise;
   const int64_t expansion = s.expands ? 2 * d.n * d.ih * d.iw * d.ic * s.ic : 0;
@@ -94,9 +99,9 @@ double estimate_us(const CodesChainProblem& problem, const CodesChainPlan& plan,
   if (shape.expands) {
     const auto run = static_cast<double>(std::max<int64_t>(1, plan.band * s.stride_h * s.iw));
     const double fill = shape.x_is_bytes ? 0 : static_cast<double>(ceil_div(shape.ic, plan.lanes)) * kFillCycles;
-    const double number = is_hard_swish(*problem.expand)      ? kNumberCycles + kSwishCycles
-                          : problem.expand->table_bytes() > 0 ? 2 * kNumberCycles + kReadCycles
-                                                              : kNumberCycles;
+    const double number = computes_functions(target) && is_hard_swish(*problem.expand) ? kNumberCycles + kSwishCycles
+                          : problem.expand->table_bytes() > 0                          ? 2 * kNumberCycles + kReadCycles
+                                                                                       : kNumberCycles;
     cycles += in_pixels * (pointwise_cycles(plan.expand, run, *parts.dot, target) +
                            core * (fill * static_cast<double>(plan.panel_parts) + number * vectors));
   } else {
@@ -147,6 +152,7 @@ class CodesChainStep final : public KernelStep {
     if (problem_.expand) pack_pointwise(*problem_.expand, plan.expand, expand_, target, ops, packed);
     pack_depthwise(plan, target, ops, packed);
     if (problem_.project) pack_pointwise(*problem_.project, plan.project, project_, target, ops, packed);
+    if (!computes_functions(target)) return;
     if (expand_.table) {
       expand_.hard_swish = read_hard_swish(*problem_.expand, *expand_.table);
       const bool is_read_so = expand_.hard_swish && expand_.hard_swish->zero == problem_.depthwise.product.x_grid.zero;
