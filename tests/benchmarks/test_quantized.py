@@ -47,7 +47,11 @@ def test_convolutions_of_a_static_model_multiply_codes(name: str, convolutions: 
     counts = dict.fromkeys(("direct_nchw", "direct_nchwc", "winograd_nchwc", "few_channels_nchw"), 1)
     counts |= {"pointwise_depthwise": 1, "depthwise_pointwise": 1, "inverted_residual": 2}
     if name.startswith("segmenter"):
-        counts |= {"depthwise_nchwc": 1, "depthwise_float32": 1, **{kind: counts[kind] + 1 for kind in list(counts)[4:]}}
+        counts |= {
+            "depthwise_nchwc": 1,
+            "depthwise_float32": 1,
+            **{kind: counts[kind] + 1 for kind in list(counts)[4:]},
+        }
     names = [s.routine.split("{")[0].removeprefix("cpu:int8/") for s in module.steps]
     # A transposed one is a convolution of its phases; of so few pixels one convolution may be faster in float32.
     assert sum(counts.get(kind, 0) for kind in names) >= convolutions - 1
