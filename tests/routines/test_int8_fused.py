@@ -39,14 +39,24 @@ class Chain(Codes):
         made = [self.add(graph, op, list(operands), name, **attrs) for graph, operands in pair]
         return made[0], made[1]
 
-    def weights(self, shape: list[int]) -> list[tuple[Any, Any]]:
-        if not self.bytes_only:
+    def weights(self, shape: list[int], fill: int | None) -> list[tuple[Any, Any]]:
+        if not self.bytes_only and fill is None:
             return weights_of(self, shape, 0)[0]
+        codes = self.codes("int8", shape) if fill is None else np.full(shape, fill, np.int8)
         scale = self.random.uniform(0.001, 0.02, shape[0]).astype(np.float32)
-        return [self.constant(k) for k in (self.codes("int8", shape), scale, np.zeros(shape[0], np.int8))]
+        return [self.constant(k) for k in (codes, scale, np.zeros(shape[0], np.int8))]
 
-    def conv(self, kind: str, out: int, attrs: dict[str, Any], add: str = "", clamp: bool = False) -> Chain:
-        """`add`: the chain's input "x", or another value, to the rounded results."""
+    def conv(
+        self,
+        kind: str,
+        out: int,
+        attrs: dict[str, Any],
+        add: str = "",
+        clamp: bool = False,
+        fill: int | None = None,
+        bias: int | None = None,
+    ) -> Chain:
+        """`add`: the chain's input "x", or another value, to the rounded results. `fill`, `bias`: all weights, all units of the bias."""
         i, (codes, whole) = self.count, self.codes_of
         self.count += 1
         channels = codes.shape[1]
@@ -54,7 +64,7 @@ class Chain(Codes):
         kernel = attrs["kernel_shape"] if kind == "d" else [1] * axes
         shape = [channels, 1, *kernel] if kind == "d" else [out, channels, *kernel]
         window = {**attrs, "group": channels} if kind == "d" else {"kernel_shape": kernel}
-        w = self.weights(shape)
+        w = self.weights(shape, fill)
         axis = {"axis": 0} if w[1][0].constant.ndim else {}
         real = [dequantize(self, codes, self.x_grid, f"dq_x{i}")]
         if i == 0:
@@ -65,12 +75,13 @@ class Chain(Codes):
         operands = [whole, *(g[1] for g in self.x_grid), *(k[1] for k in w)]
         first = self.grid(pick(self.random, ["uint8", "int8"]), spread)
         operands += [g[1] for g in first]
-        if self.random.random() < 0.7:
-            bias = self.constant(self.random.integers(-(2**15), 2**15, shape[0]).astype(np.int32))
+        if bias is not None or self.random.random() < 0.7:
+            units = self.random.integers(-(2**15), 2**15, shape[0]) if bias is None else np.full(shape[0], bias)
+            numbers = self.constant(units.astype(np.int32))
             unit = (np.float32(self.step) * w[1][0].constant).astype(np.float32)
             grid = [self.constant(unit)[0], self.constant(np.zeros(unit.shape, np.int32))[0]]
-            real.append(self.add(self.float, "DequantizeLinear", [bias[0], *grid], f"dq_b{i}", axis=0))
-            operands.append(bias[1])
+            real.append(self.add(self.float, "DequantizeLinear", [numbers[0], *grid], f"dq_b{i}", axis=0))
+            operands.append(numbers[1])
         made = self.add(self.float, "Conv", real, f"c{i}", **window)
         right = self.add(self.whole, "QLinearConv", operands, f"c{i}", **window)
         y_grid = first
@@ -243,6 +254,24 @@ def test_says_why_not() -> None:
     assert reason_of(chain, BEHIND) == "the kernel has more than 256 taps"
     chain = Chain(1, [1, 8, 9, 9]).conv("d", 0, attrs, "value").conv("p", 8, attrs)
     assert reason_of(chain, BEHIND) == "something is added between the convolutions"
+
+
+def test_says_why_sums_and_grids_are_not_taken() -> None:
+    attrs = {"kernel_shape": [3, 3], "pads": [1] * 4}
+    chain = Chain(1, [1, 8, 9, 9]).conv("d", 0, attrs, bias=1 << 24)
+    assert reason_of(chain, ALONE) == "the bias is too large for sums in float32"
+    chain = Chain(1, [1, 8, 9, 9]).conv("d", 0, attrs, "value")
+    assert reason_of(chain, ALONE) == "something is added to depthwise sums"
+    chain = Chain(1, [1, 40000, 1, 1], "uint8").conv("d", 0, attrs).conv("p", 1, attrs, fill=127)
+    assert reason_of(chain, BEHIND) == "a sum may leave int32"
+    chain = Chain(1, [1, 8, 9, 9]).conv("p", 8, attrs)
+    zero = chain.x_grid[1][0].constant
+    chain.x_grid = chain.x_grid[0], chain.constant(zero - zero.dtype.type(1))
+    assert reason_of(chain.conv("d", 0, attrs), BEFORE) == "codes are read from another zero point"
+    chain = Chain(1, [1, 8, 9, 9])
+    scale = tuple(graph.add_input("scale", "float32", []) for graph in (chain.float, chain.whole))
+    chain.x_grid = scale, chain.x_grid[1]
+    assert reason_of(chain.conv("p", 8, attrs).conv("d", 0, attrs), BEFORE) == "the grid is known to the call alone"
 
 
 def test_codes_that_others_read_are_no_chain() -> None:
