@@ -325,6 +325,7 @@ class CodesChainRoutine final : public RoutineOf<CodesChainRoutine> {
     for (const Schedule& words : words_of(problem, target)) {
       std::vector<Schedule> schedules;
       for (const int64_t factor : {1, 4}) {
+        if (factor > 1 && target.threads == 1) break;
         schedules.push_back(words);
         schedules.back()["tasks"] = factor * target.threads;
       }
