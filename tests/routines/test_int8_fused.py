@@ -240,6 +240,33 @@ def test_hard_swish_also_halfway_between_codes(seed: int, ratio: float, tier: st
     chain.hold(tier, BOTH)
 
 
+class OpenChain(Chain):
+    """A chain whose batch and image have sizes that a call tells."""
+
+    def input(self, dtype: str, dims: list[int]) -> tuple[Any, Any]:
+        self.inputs.append(self.codes(dtype, dims))
+        sizes = ["N", dims[1], "H", "W"]
+        return self.float.add_input("x", dtype, sizes), self.whole.add_input("x", dtype, sizes)
+
+
+@by_tier
+@by_routine
+def test_sizes_that_a_call_tells(routine: str, tier: str) -> None:
+    chain = OpenChain(3, [1, 40, 14, 14], "uint8", bytes_only=True)
+    for kind in FORMS[routine]:
+        chain.conv(kind, 90, {"kernel_shape": [3, 3], "pads": [1] * 4})
+    chain.finish(*chain.codes_of)
+    graph = _folded(chain.float)
+    channels = chain.inputs[0].shape[1]
+    for threads in (1, 3):
+        pins = {c["routine"] for c in candidates(graph, tier, chain.last(), threads)}
+        for pin in (pin for pin in pins if pin.split("{")[0] == routine):
+            pinned = compile_pinned(graph, tier, {chain.last(): pin}, threads)
+            for n, h, w in ((1, 14, 14), (2, 9, 14), (0, 5, 5), (1, 40, 61), (5, 1, 2)):
+                x = chain.codes("uint8", [n, channels, h, w])
+                np.testing.assert_array_equal(pinned(x, threads=threads), chain.whole.evaluate([x])[0], err_msg=pin)
+
+
 def reason_of(chain: Chain, routine: str) -> str | None:
     chain.finish(*chain.codes_of)
     return rejections(_folded(chain.float), "scalar", chain.last()).get(routine)
