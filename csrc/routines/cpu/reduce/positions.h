@@ -46,10 +46,7 @@ NEO_INLINE void find_positions(const TypedReduceArgs& args, int64_t begin, int64
       // Short rows go side by side.
       for (; s.along > 0 && s.along <= kShortRow && row + kReduceColumns <= last; row += kReduceColumns) {
         T columns[kShortRow * kReduceColumns];
-        for (int64_t i = 0; i < s.along; ++i) {
-          const T* from = src + row * s.along + i;
-          for (int64_t r = 0; r < kReduceColumns; ++r) columns[i * kReduceColumns + r] = from[r * s.along];
-        }
+        rows_to_columns(src + row * s.along, s.along, columns);
         in_columns(columns, s.along, kReduceColumns, kReduceColumns, args.select_last, dst + row);
       }
       for (; row < last; ++row) dst[row] = in_row(src + row * s.along, s.along, args.select_last);

@@ -20,4 +20,12 @@ struct ReduceTile {
   }
 };
 
+// Rows of a few elements side by side, as so many columns of kReduceColumns.
+template <class T>
+__attribute__((noinline)) void rows_to_columns(const T* rows, int64_t along, T* columns) {
+  for (int64_t i = 0; i < along; ++i) {
+    for (int64_t r = 0; r < kReduceColumns; ++r) columns[i * kReduceColumns + r] = rows[r * along + i];
+  }
+}
+
 }  // namespace neo::NEO_ISA

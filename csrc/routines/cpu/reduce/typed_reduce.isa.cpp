@@ -225,10 +225,7 @@ NEO_KERNEL fold_as_reals(const TypedReduceArgs& args, int64_t begin, int64_t end
       for (; s.along <= kShortReals && row + kReduceColumns <= last; row += kReduceColumns) {
         T columns[kShortReals * kReduceColumns];
         double y[kReduceColumns];
-        for (int64_t i = 0; i < s.along; ++i) {
-          const T* from = (const T*)args.src + row * s.along + i;
-          for (int64_t r = 0; r < kReduceColumns; ++r) columns[i * kReduceColumns + r] = from[r * s.along];
-        }
+        rows_to_columns((const T*)args.src + row * s.along, s.along, columns);
         real_columns(args.kind, load_reals<T>, columns, 0, s.along, kReduceColumns, kReduceColumns, y);
         for (int64_t r = 0; r < kReduceColumns; ++r) ((T*)args.dst)[row + r] = whole_of<T>(y[r]);
       }
@@ -434,9 +431,10 @@ NEO_INLINE void find_counting(const T* x, int64_t along, int64_t stride, int64_t
   T best[kReduceColumns] = {};
   At at[kReduceColumns] = {};
   for (int64_t j = 0; j < columns; ++j) best[j] = x[j];
-  const auto take = [&](const T* row, At i, int64_t count, auto is_last) NEO_LAMBDA {
+  // The compiler makes no vectors of a loop that asks which of equals is wanted.
+  const auto take = [&](const T* row, At i, int64_t count, auto wanted) NEO_LAMBDA {
     for (int64_t j = 0; j < count; ++j) {
-      const bool better = is_last.value ? !is_better<largest>(best[j], row[j]) : is_better<largest>(row[j], best[j]);
+      const bool better = wanted.value ? !is_better<largest>(best[j], row[j]) : is_better<largest>(row[j], best[j]);
       best[j] = better ? row[j] : best[j];
       at[j] = better ? i : at[j];
     }
