@@ -83,7 +83,10 @@ def test_names_the_missing_venv_module(checkout, tools):
 @pytest.mark.parametrize(
     ("python", "message"),
     [
-        ("cp399-x86_64", "PYTHON must be an interpreter, or cp311, cp313 or cp314 of x86_64 or aarch64. Got cp399-x86_64"),
+        (
+            "cp399-x86_64",
+            "PYTHON must be an interpreter, or cp311, cp313 or cp314 of x86_64 or aarch64. Got cp399-x86_64",
+        ),
         ("cp314-riscv64", "PYTHON must end in -x86_64 or -aarch64. Got cp314-riscv64"),
     ],
 )
