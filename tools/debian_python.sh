@@ -70,5 +70,6 @@ make_environment() {
   chmod +x "$folder/bin/python"
   "$host_python" -m pip install -q --disable-pip-version-check --upgrade --target "$folder/lib/python$version/site-packages" \
     --implementation cp --python-version "$version" --only-binary=:all: \
-    --platform "manylinux_2_28_$processor" --platform "manylinux_2_17_$processor" --platform "manylinux2014_$processor" "$@"
+    --platform "manylinux_2_28_$processor" --platform "manylinux_2_27_$processor" \
+    --platform "manylinux_2_17_$processor" --platform "manylinux2014_$processor" "$@"
 }
