@@ -146,8 +146,8 @@ recurrent (float[steps, batch, 3] x) => (float[steps, 1, batch, 4] y, float[1, b
   sizes = Concat <axis = 0> (zero, three)
   state = Expand (start, sizes)
   sum, steps_out = Scan <num_scan_inputs = 1, body = add (float[b, 3] s, float[b, 3] e) => (float[b, 3] t, float[b, 3] o) {
-    t = Add (s, e)
-    o = Mul (t, start)
+    o = Add (s, e)
+    t = Mul (o, start)
   }> (state, x)
 }""")
     weights = {"w": random.standard_normal((1, 16, 3)), "r": random.standard_normal((1, 16, 4))}

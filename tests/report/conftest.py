@@ -54,7 +54,7 @@ def branches():
         ],
         "body",
         [value("s", [4]), value("v", [4])],
-        [value("s_out", [4]), value("row", [4])],
+        [value("row", [4]), value("s_out", [4])],
     )
     then = helper.make_graph(
         [
