@@ -45,7 +45,7 @@ def build(folder: Path) -> Path:
         raise NotBuiltError("there is no g++")
     program = folder / "fork_join"
     csrc = _ROOT / "csrc"
-    pool = [csrc / "runtime" / name for name in ("thread_pool.cpp", "phased_run.cpp", "futex.cpp")]
+    pool = [csrc / "runtime" / name for name in ("thread_pool.cpp", "phased_run.cpp", "cpu_mask.cpp", "futex.cpp")]
     sources = [_ROOT / "benchmarks" / "micro" / "fork_join.cpp"]
     # Sources of a folder are compiled together: most of the time goes to the standard headers.
     for name, parts in (("runtime", pool), ("base", sorted((csrc / "base").glob("*.cpp")))):
