@@ -171,8 +171,8 @@ FAULTS = (
     Fault(
         "softmax_columns",
         "csrc/routines/cpu/reduce/reduce.isa.cpp",
-        "for (int64_t i = 0; i < along; ++i) top = max_nan(top, load_n(x + i * stride + j, n));",
-        "for (int64_t i = 1; i < along; ++i) top = max_nan(top, load_n(x + i * stride + j, n));",
+        "      top = max_nan(top, v);",
+        "      if (i > 0) top = max_nan(top, v);",
         "A softmax over an outer axis does not see the first element when it looks for the largest.",
         ("tests/routines/test_reduce.py::test_softmax",),
     ),

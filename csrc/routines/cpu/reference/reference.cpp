@@ -38,12 +38,16 @@ StepLoad load_of(const Workload& workload, const Op& op, const OpRegistry& ops) 
     const double visits = bytes / kStretchBytes * std::max(1.0, kStretchItem / item);
     return {StepFamily::Reference, call + visits, 1, 1, bytes / 2, bytes / 2};
   }
+  // Strings have no other routine.
+  const auto is_string = [](const Value* v) { return v->type.is_tensor() && v->type.dtype == DType::String; };
+  const bool is_of_strings =
+      std::ranges::any_of(workload.inputs, is_string) || std::ranges::any_of(workload.outputs, is_string);
   double visited = 0;
   for (const auto* values : {&workload.inputs, &workload.outputs}) {
     for (const Value* v : *values) {
       if (!v->type.is_tensor() || !v->shape().has_rank()) continue;
       const Dim count = v->shape().element_count();
-      visited += std::max(static_cast<double>(count.hint()), count.is_constant() ? 0 : kOpenVisits);
+      visited += std::max(static_cast<double>(count.hint()), count.is_constant() || is_of_strings ? 0 : kOpenVisits);
     }
   }
   return {StepFamily::Reference, std::max(flops, visited), 1, 1};
