@@ -370,8 +370,9 @@ class WinogradCodesRoutine final : public RoutineOf<WinogradCodesRoutine, Int8Ro
   static double estimate_us(const Int8Problem& problem, const CodesWinogradPlan& plan, const Target& target) {
     // Cycles of the transforms of a vector of channels of a tile, and of the start of a tile of products.
     constexpr double kInputCycles = 60, kOutputCycles = 160, kResidualCycles = 7, kTileCycles = 25;
-    // Processors that take wide vectors in halves wait for their caches besides, which threads may share.
-    const double halves = target.lanes() > 8 && core_cycles(target) < 2 ? (target.threads > 1 ? 6 : 3.5) : 1;
+    // Wide vectors wait for caches besides, which threads may share: most where the processor takes them in halves.
+    const bool is_wide = target.lanes() > 8, is_shared = target.threads > 1;
+    const double waits = !is_wide ? 1 : (core_cycles(target) < 2 ? (is_shared ? 6 : 3.5) : (is_shared ? 4 : 2));
     const DotKernels& kernels = CodesWinogradParts::of(target).products;
     const DotShape& s = plan.shape;
     const auto tiles = static_cast<double>(plan.tiles), vectors = static_cast<double>(plan.vectors);
@@ -383,8 +384,8 @@ class WinogradCodesRoutine final : public RoutineOf<WinogradCodesRoutine, Int8Ro
     const auto results = static_cast<double>(kCodesWinogradTile * kCodesWinogradTile);
     const double result =
         result_cycles(target) + (problem.product.residual || problem.product.addend ? kResidualCycles : 0);
-    const double beside = tiles * static_cast<double>(ceil_div(s.ic, plan.lanes)) * kInputCycles * halves +
-                          tiles * vectors * (kOutputCycles * halves + results * result) +
+    const double beside = tiles * static_cast<double>(ceil_div(s.ic, plan.lanes)) * kInputCycles * waits +
+                          tiles * vectors * (kOutputCycles * waits + results * result) +
                           products * (kTileCycles + 2 * width * block / parts);
     UnfittedLoad load;
     load.arithmetic_us = cycles_us(products * word * static_cast<double>(plan.words) +
