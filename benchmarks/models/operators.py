@@ -17,7 +17,7 @@ __all__ = ["Case", "cases"]
 
 _SMALL, _LARGE = (8, 125), (8, 64, 32, 32)
 
-_UNARY = [
+UNARY = [
     "Abs",
     "Acos",
     "Acosh",
@@ -62,7 +62,7 @@ _UNARY = [
     "ThresholdedRelu",
 ]
 _POSITIVE = {"Acosh": (1.0, 3.0), "Log": (0.1, 3.0), "Sqrt": (0.1, 3.0), "Atanh": (-0.9, 0.9), "Reciprocal": (0.5, 2)}
-_BINARY = [
+BINARY = [
     "Add",
     "And",
     "BitShift",
@@ -90,7 +90,7 @@ _BROADCASTS = {"same": _LARGE, "channels": (64, 1, 1), "row": (32,), "scalar": (
 
 
 def _elementwise() -> Iterator[Case]:
-    for op in _UNARY:
+    for op in UNARY:
         low, high = _POSITIVE.get(op, (-1.0, 1.0))
         for dtype in dtypes_of(op):
             for form, dims in (("small", _SMALL), ("large", _LARGE)):
@@ -98,7 +98,7 @@ def _elementwise() -> Iterator[Case]:
         if "float32" in dtypes_of(op):
             dynamic = Operand(_LARGE, "float32", low, high, symbols=("N",))
             yield Case("unary", op, "dynamic", (dynamic,))
-    for op in _BINARY:
+    for op in BINARY:
         attributes = {"BitShift": {"direction": "LEFT"}, "Mod": {"fmod": 0}}.get(op, {})
         for dtype in dtypes_of(op):
             low, high = (1, 3) if op in ("BitShift", "Div", "Mod", "Pow") else (-3, 3)

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 
 from benchmarks.models.operator_cases import DTYPES, FLOATS, Case, Operand, dtypes_of, ints
+from benchmarks.models.operators import BINARY, UNARY
 from benchmarks.models.random_graphs import chain
 
 __all__ = ["RandomCase", "random_case"]
@@ -92,74 +93,9 @@ def _listed(draw: _Draw, values: Sequence[int]) -> Operand:
     return Operand((len(values),), "int64", values=np.asarray(values, np.int64))
 
 
-_UNARY = [
-    "Abs",
-    "Acos",
-    "Acosh",
-    "Asin",
-    "Asinh",
-    "Atan",
-    "Atanh",
-    "BitwiseNot",
-    "Ceil",
-    "Celu",
-    "Cos",
-    "Cosh",
-    "Elu",
-    "Erf",
-    "Exp",
-    "Floor",
-    "Gelu",
-    "HardSigmoid",
-    "HardSwish",
-    "IsInf",
-    "IsNaN",
-    "LeakyRelu",
-    "Log",
-    "Mish",
-    "Neg",
-    "Not",
-    "Reciprocal",
-    "Relu",
-    "Round",
-    "Selu",
-    "Shrink",
-    "Sigmoid",
-    "Sign",
-    "Sin",
-    "Sinh",
-    "Softplus",
-    "Softsign",
-    "Sqrt",
-    "Tan",
-    "Tanh",
-    "ThresholdedRelu",
-]
+_UNARY = [op for op in UNARY if op != "Identity"]
 _RANGES = {"Acosh": (1.0, 3.0), "Log": (0.1, 3.0), "Sqrt": (0.1, 3.0), "Reciprocal": (0.5, 2.0)}
 _RANGES |= dict.fromkeys(("Acos", "Asin", "Atanh"), (-0.9, 0.9))
-_BINARY = [
-    "Add",
-    "And",
-    "BitShift",
-    "BitwiseAnd",
-    "BitwiseOr",
-    "BitwiseXor",
-    "Div",
-    "Equal",
-    "Greater",
-    "GreaterOrEqual",
-    "Less",
-    "LessOrEqual",
-    "Max",
-    "Min",
-    "Mod",
-    "Mul",
-    "Or",
-    "PRelu",
-    "Pow",
-    "Sub",
-    "Xor",
-]
 
 
 def _unary(draw: _Draw) -> Case:
@@ -170,7 +106,7 @@ def _unary(draw: _Draw) -> Case:
 
 
 def _binary(draw: _Draw) -> Case:
-    op = draw.one(_BINARY)
+    op = draw.one(BINARY)
     dtype = draw.one(dtypes_of(op))
     low, high = (1, 3) if op in ("BitShift", "Div", "Mod", "Pow") else (-3, 3)
     attributes: dict[str, Any] = {"BitShift": {"direction": draw.one(("LEFT", "RIGHT"))}}.get(op, {})

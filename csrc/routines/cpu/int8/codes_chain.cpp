@@ -257,13 +257,7 @@ class CodesChainTask {
     const float* rows[kDepthwiseMaxRows];
     DepthwiseLine line;
     line.rows = rows;
-    line.kh = s.kh;
-    line.kw = s.kw;
-    line.iw = s.iw;
-    line.ow = s.ow;
-    line.stride = s.stride_w;
-    line.dilation = s.dilation_w;
-    line.pad = s.pad_left;
+    line.set_shape(s);
     line.lo = -std::numeric_limits<float>::infinity();
     line.hi = std::numeric_limits<float>::infinity();
     line.valid = lanes;

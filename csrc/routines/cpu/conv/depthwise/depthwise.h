@@ -49,6 +49,17 @@ struct DepthwiseLine {
   float* dst = nullptr;
   int64_t valid = 0;  // channels of the vector that exist; the others become zero
   float lo = 0.0f, hi = 0.0f;
+
+  // Sets what all lines of a convolution have in common.
+  void set_shape(const ConvShape& s) {
+    kh = s.kh;
+    kw = s.kw;
+    iw = s.iw;
+    ow = s.ow;
+    stride = s.stride_w;
+    dilation = s.dilation_w;
+    pad = s.pad_left;
+  }
 };
 
 // Rows of some widths and strides have kernels of their own, of a number each below 16; 0: those of all others.

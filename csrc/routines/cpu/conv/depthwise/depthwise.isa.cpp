@@ -204,13 +204,7 @@ void run(const DepthwisePlan& plan, const ConvOperands& args, int64_t task_begin
   const float* rows[kDepthwiseMaxRows];
   DepthwiseLine line;
   line.rows = rows;
-  line.kh = s.kh;
-  line.kw = s.kw;
-  line.iw = s.iw;
-  line.ow = s.ow;
-  line.stride = s.stride_w;
-  line.dilation = s.dilation_w;
-  line.pad = s.pad_left;
+  line.set_shape(s);
   line.lo = args.lo;
   line.hi = args.hi;
   for (int64_t task = task_begin; task < task_end; ++task) {

@@ -226,13 +226,7 @@ class ChainTask {
     const float* rows[kMaxRows];
     DepthwiseLine line;
     line.rows = rows;
-    line.kh = s.kh;
-    line.kw = s.kw;
-    line.iw = s.iw;
-    line.ow = s.ow;
-    line.stride = s.stride_w;
-    line.dilation = s.dilation_w;
-    line.pad = s.pad_left;
+    line.set_shape(s);
     line.lo = args_.depthwise.lo;
     line.hi = args_.depthwise.hi;
     for (int64_t v = vectors.begin; v < vectors.end; ++v) {
