@@ -12,8 +12,10 @@ namespace neo::testing {
 namespace {
 
 // An activation that does not keep zero.
-void add_immediate(const EltwiseStep& step, float* values, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) values[i] += step.p;
+void add_immediate(const EltwiseStep& step, float* values, int64_t rows, int64_t row, int64_t columns) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t i = 0; i < columns; ++i) values[r * row + i] += step.p;
+  }
 }
 
 // One convolution of a chain in plain layouts.

@@ -2,7 +2,7 @@
 
 #include "routines/cpu/tier.h"
 
-NEO_DECLARE_TIERS(void apply_step(const EltwiseStep& step, float* values, int64_t count))
+NEO_DECLARE_TIERS(void apply_step(const EltwiseStep& step, float* values, int64_t rows, int64_t row, int64_t columns))
 
 namespace neo {
 

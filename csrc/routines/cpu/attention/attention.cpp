@@ -166,7 +166,7 @@ class AttentionTask {
         tile.lo = -kInfinity;
         tile.hi = kInfinity;
         run_microkernel_edge(kernels[part.size()], tools_.tiles, tile, part.size(), vectors.size(),
-                             std::min(width, columns - first), {});
+                             std::min(width, columns - first));
       }
     }
   }

@@ -23,26 +23,49 @@ struct Stream {
   int64_t step;
 };
 
+// The vectors of a step: a tile's, or rows of values in place, each `row` floats behind the one before. `a` of a tile
+// may be one vector for all.
+struct Vectors {
+  int64_t count;  // of a row
+  int64_t rows = 1;
+  int64_t row = 0;
+};
+
 template <class F>
-NEO_INLINE void unary(float* dst, Stream a, int64_t vectors, F f) {
-  for (int64_t i = 0; i < vectors; ++i) store(dst + i * kLanes, f(load(a.p + i * a.step)));
+NEO_INLINE void unary(float* dst, Stream a, Vectors n, F f) {
+  for (int64_t r = 0; r < n.rows; ++r, dst += n.row, a.p += n.row) {
+    for (int64_t i = 0; i < n.count; ++i) store(dst + i * kLanes, f(load(a.p + i * a.step)));
+  }
 }
 
 // The same for a function of many steps.
 template <class F>
-NEO_INLINE void unary_packed(float* dst, Stream a, int64_t vectors, F f) {
-  int64_t i = 0;
+NEO_INLINE void unary_packed(float* dst, Stream a, Vectors n, F f) {
+  const int64_t all = n.rows * n.count;
+  int64_t i = 0, column = 0, to = 0, from = 0;
+  const auto next = [&]() NEO_LAMBDA {
+    to += kLanes;
+    from += a.step;
+    if (++column < n.count) return;
+    column = 0;
+    to += n.row - n.count * kLanes;
+    from += n.row - n.count * kLanes;
+  };
   if constexpr (kPackVectors > 1) {
-    for (; i + kPackVectors <= vectors; i += kPackVectors) {
+    for (; i + kPackVectors <= all; i += kPackVectors) {
       Pack<kPackVectors> x;
+      int64_t at[kPackVectors];
 #pragma GCC unroll 8
-      for (int j = 0; j < kPackVectors; ++j) x.v[j] = load(a.p + (i + j) * a.step);
+      for (int j = 0; j < kPackVectors; ++j, next()) {
+        at[j] = to;
+        x.v[j] = load(a.p + from);
+      }
       x = f(x);
 #pragma GCC unroll 8
-      for (int j = 0; j < kPackVectors; ++j) store(dst + (i + j) * kLanes, x.v[j]);
+      for (int j = 0; j < kPackVectors; ++j) store(dst + at[j], x.v[j]);
     }
   }
-  for (; i < vectors; ++i) store(dst + i * kLanes, f(load(a.p + i * a.step)));
+  for (; i < all; ++i, next()) store(dst + to, f(load(a.p + from)));
 }
 
 template <class F>
@@ -74,7 +97,8 @@ NEO_INLINE F32 elu(F32 x, F32 alpha) {
     if constexpr (!is_kept(EltwiseOp::name)) __builtin_trap();
 
 // Kept out of line: one switch per step and tile, the loops inside each case.
-__attribute__((noinline)) void run_step(const EltwiseStep& s, float* dst, Stream a, Stream b, Stream c, int64_t n) {
+__attribute__((noinline)) void run_step(const EltwiseStep& s, float* dst, Stream a, Stream b, Stream c,
+                                        const Vectors& n) {
   const F32 p = broadcast(s.p);
   const F32 q = broadcast(s.q);
   const F32 one = broadcast(1.0f);
@@ -219,61 +243,61 @@ __attribute__((noinline)) void run_step(const EltwiseStep& s, float* dst, Stream
     unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return p * x; });
     break;
     NEO_CASE(Add)
-    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x + y; });
+    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return x + y; });
     break;
     NEO_CASE(Sub)
-    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x - y; });
+    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return x - y; });
     break;
     NEO_CASE(Mul)
-    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x * y; });
+    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return x * y; });
     break;
     NEO_CASE(Div)
-    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x / y; });
+    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return x / y; });
     break;
     NEO_CASE(Min)
-    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return min_nan(x, y); });
+    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return min_nan(x, y); });
     break;
     NEO_CASE(Max)
-    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return max_nan(x, y); });
+    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return max_nan(x, y); });
     break;
     NEO_CASE(Pow)
-    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return pow(x, y); });
+    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return pow(x, y); });
     break;
     NEO_CASE(PRelu)
-    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return select(lt(x, zero()), x * y, x); });
+    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return select(lt(x, zero()), x * y, x); });
     break;
     NEO_CASE(Equal)
-    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(eq(x, y)); });
+    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return truth(eq(x, y)); });
     break;
     NEO_CASE(Less)
-    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(lt(x, y)); });
+    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return truth(lt(x, y)); });
     break;
     NEO_CASE(LessEqual)
-    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(le(x, y)); });
+    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return truth(le(x, y)); });
     break;
     NEO_CASE(Greater)
-    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(gt(x, y)); });
+    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return truth(gt(x, y)); });
     break;
     NEO_CASE(GreaterEqual)
-    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(ge(x, y)); });
+    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return truth(ge(x, y)); });
     break;
     NEO_CASE(And)
-    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(is_true(x) & is_true(y)); });
+    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return truth(is_true(x) & is_true(y)); });
     break;
     NEO_CASE(Or)
-    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(is_true(x) | is_true(y)); });
+    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return truth(is_true(x) | is_true(y)); });
     break;
     NEO_CASE(Xor)
-    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(ne(x, y)); });
+    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return truth(ne(x, y)); });
     break;
     NEO_CASE(Where)
-    ternary(dst, a, b, c, n, [](F32 m, F32 x, F32 y) NEO_LAMBDA { return select(is_true(m), x, y); });
+    ternary(dst, a, b, c, n.count, [](F32 m, F32 x, F32 y) NEO_LAMBDA { return select(is_true(m), x, y); });
     break;
     NEO_CASE(MulAdd)
-    ternary(dst, a, b, c, n, [](F32 x, F32 y, F32 z) NEO_LAMBDA { return x * y + z; });
+    ternary(dst, a, b, c, n.count, [](F32 x, F32 y, F32 z) NEO_LAMBDA { return x * y + z; });
     break;
     NEO_CASE(Quantize)
-    ternary(dst, a, b, c, n, [=](F32 x, F32 scale, F32 zero_point) NEO_LAMBDA {
+    ternary(dst, a, b, c, n.count, [=](F32 x, F32 scale, F32 zero_point) NEO_LAMBDA {
       const F32 y = clamp_nan(round_even(x / scale) + zero_point, p, q);
       return select(is_nan(y), zero_point, y);
     });
@@ -474,7 +498,7 @@ void run_tile(const EltwiseArgs& args, const int64_t* base, int64_t first, int64
   const auto stream = [&](int8_t x) NEO_LAMBDA { return x >= 0 ? Stream{w.registers[x], kLanes} : inputs[-1 - x]; };
   for (int i = 0; i < program.steps; ++i) {
     const EltwiseStep& s = program.step[i];
-    run_step(s, s.dst >= 0 ? w.registers[s.dst] : result, stream(s.a), stream(s.b), stream(s.c), vectors);
+    run_step(s, s.dst >= 0 ? w.registers[s.dst] : result, stream(s.a), stream(s.b), stream(s.c), {vectors});
   }
   if (masked) {
     for (int64_t i = 0; i < count; i += kLanes) {
@@ -498,15 +522,24 @@ bool is_direct(const EltwiseProgram& program, const EltwiseSpace& space) {
 
 }  // namespace
 
-void apply_step(const EltwiseStep& step, float* values, int64_t count) {
-  const int64_t vectors = count / kLanes, done = vectors * kLanes;
+void apply_step(const EltwiseStep& step, float* values, int64_t rows, int64_t row, int64_t columns) {
+  if (row == columns) {
+    columns *= rows;
+    rows = 1;
+  }
+  const int64_t vectors = columns / kLanes, done = vectors * kLanes, rest = columns - done;
   const Stream none = {nullptr, 0};
-  if (vectors > 0) run_step(step, values, {values, kLanes}, none, none, vectors);
-  if (done == count) return;
-  float rest[kLanes];
-  store(rest, load_n(values + done, count - done));
-  run_step(step, rest, {rest, kLanes}, none, none, 1);
-  store_n(values + done, load(rest), count - done);
+  if (vectors > 0) run_step(step, values, {values, kLanes}, none, none, {vectors, rows, row});
+  if (rest == 0) return;
+  constexpr int64_t kRows = 6;
+  float ends[kRows * kLanes];
+  for (int64_t first = 0; first < rows; first += kRows) {
+    const int64_t count = rows - first < kRows ? rows - first : kRows;
+    float* end = values + first * row + done;
+    for (int64_t r = 0; r < count; ++r) store(ends + r * kLanes, load_n(end + r * row, rest));
+    run_step(step, ends, {ends, kLanes}, none, none, {count});
+    for (int64_t r = 0; r < count; ++r) store_n(end + r * row, load(ends + r * kLanes), rest);
+  }
 }
 
 void eltwise_tasks(const EltwiseArgs& args, int64_t begin, int64_t end) {

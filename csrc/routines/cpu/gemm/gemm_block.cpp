@@ -37,9 +37,29 @@ BatchOffsets BatchOffsets::of(const GemmShape& shape, const GemmStrides& strides
 
 void GemmBlock::run_rows(const float* weight, int64_t weight_step, float scale, IndexRange rows, IndexRange vectors,
                          IndexRange k) const {
+  if (!args.activation || k.end != plan.shape.k) return run_tiles(weight, weight_step, scale, rows, vectors, k);
+  // As many results as stay in the first cache until they are activated.
+  constexpr int64_t kResults = 4096;
+  const int64_t parts = ceil_div(rows.size() * vectors.size() * plan.lanes, kResults);
+  for (int64_t i = 0; i < parts; ++i) {
+    const IndexRange part = even_part(rows.size(), parts, i);
+    const IndexRange these = {rows.begin + part.begin, rows.begin + part.end};
+    run_tiles(weight, weight_step, scale, these, vectors, k);
+    activate(these, vectors);
+  }
+}
+
+void GemmBlock::activate(IndexRange rows, IndexRange vectors) const {
+  const int64_t first = vectors.begin * plan.lanes;
+  args.activation(args.c + at.c + rows.begin * args.c_row + first, rows.size(), args.c_row,
+                  std::min(vectors.size() * plan.lanes, plan.shape.n - first));
+}
+
+void GemmBlock::run_tiles(const float* weight, int64_t weight_step, float scale, IndexRange rows, IndexRange vectors,
+                          IndexRange k) const {
   constexpr int64_t kFewRows = 4;
   const bool is_short = k.size() == plan.shape.k && k.size() <= kShortSum && rows.size() >= kFewRows;
-  if (is_short && scale == 1.0f && (!args.residual || row_addend()) && !args.activation) {
+  if (is_short && scale == 1.0f && (!args.residual || row_addend())) {
     return run_short(weight, weight_step, rows, vectors, k.size());
   }
   const int64_t limit = kernels.max_rows[vectors.size()];
@@ -93,6 +113,7 @@ void GemmBlock::run_dots(const float* b, IndexRange rows, IndexRange vectors) co
     kernels.dot_product(product);
     run_tile(nullptr, 0, 1.0f, {rows.begin + part.begin, rows.begin + part.end}, vectors, {0, plan.shape.k}, sums);
   }
+  if (args.activation) activate(rows, vectors);
 }
 
 void GemmBlock::run_tile(const float* weight, int64_t weight_step, float scale, IndexRange rows, IndexRange vectors,
@@ -128,7 +149,7 @@ void GemmBlock::run_tile(const float* weight, int64_t weight_step, float scale, 
   tile.dst = c;
   tile.dst_row = args.c_row;
   run_microkernel_edge((by_columns ? kernels.columns : kernels.rows)[vectors.size()][rows.size()], kernels, tile,
-                       rows.size(), vectors.size(), columns, is_last ? args.activation : Activation());
+                       rows.size(), vectors.size(), columns);
 }
 
 bool GemmBlock::set_source(Tile& tile, float scale, IndexRange rows, IndexRange k) const {

@@ -34,6 +34,11 @@ struct GemmBlock {
   void run_dots(const float* b, IndexRange rows, IndexRange vectors) const;
 
  private:
+  // As run_rows(), without the activation.
+  void run_tiles(const float* weight, int64_t weight_step, float scale, IndexRange rows, IndexRange vectors,
+                 IndexRange k) const;
+  // The activation of the results of these rows and vectors, in place.
+  void activate(IndexRange rows, IndexRange vectors) const;
   // `sums`: those of all products, in the place of the products; else null.
   void run_tile(const float* weight, int64_t weight_step, float scale, IndexRange rows, IndexRange vectors,
                 IndexRange k, float* sums = nullptr) const;

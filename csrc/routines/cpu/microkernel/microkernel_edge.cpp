@@ -36,31 +36,15 @@ void run_edge(TileKernel kernel, const TileKernels& kernels, const Tile& tile, i
   kernels.edge(edge);
 }
 
-void run_columns(TileKernel kernel, const TileKernels& kernels, const Tile& tile, int64_t rows, int64_t vectors,
-                 int64_t columns) {
+}  // namespace
+
+void run_microkernel_edge(TileKernel kernel, const TileKernels& kernels, const Tile& tile, int64_t rows,
+                          int64_t vectors, int64_t columns) {
   if (columns == vectors * kernels.lanes) {
     kernel(tile);
   } else {
     run_edge(kernel, kernels, tile, rows, vectors, columns);
   }
-}
-
-}  // namespace
-
-void run_microkernel_edge(TileKernel kernel, const TileKernels& kernels, const Tile& tile, int64_t rows,
-                          int64_t vectors, int64_t columns, const Activation& activation) {
-  if (!activation) return run_columns(kernel, kernels, tile, rows, vectors, columns);
-  // The steps of an activation wait for each other, so that it takes little longer for the whole tile than for a row.
-  alignas(64) float results[kTileRows * kTileVectors * kWidestVector];
-  const int64_t width = vectors * kernels.lanes;
-  if (columns != width) std::fill_n(results, rows * width, 0.0f);
-  Tile own = tile;
-  own.dst = results;
-  own.dst_row = width;
-  for (int64_t v = 0; v < vectors; ++v) own.dst_vector[v] = v * kernels.lanes;
-  run_columns(kernel, kernels, own, rows, vectors, columns);
-  activation(results, rows * width);
-  for (int64_t r = 0; r < rows; ++r) std::copy_n(results + r * width, columns, tile.dst + r * tile.dst_row);
 }
 
 }  // namespace neo

@@ -153,8 +153,7 @@ class SparseGemmStep final : public KernelStep {
       rows.rows = g.c + at.c + first * g.c_row + column;
       if (g.residual) rows.residual = g.residual + at.residual + first * g.residual_row + column * g.residual_column;
       kernels_.by_rows(rows);
-      if (!g.activation) continue;
-      for (int64_t i = 0; i < run.count; ++i) g.activation(rows.rows + i * g.c_row, rows.column_count);
+      if (g.activation) g.activation(rows.rows, run.count, g.c_row, rows.column_count);
     }
   }
 

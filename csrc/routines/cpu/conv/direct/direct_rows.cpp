@@ -159,7 +159,11 @@ void run_direct_rows(const DirectRowsPlan& plan, const TileKernels& kernels, con
             tile.init = args.residual + image * args.residual_batch + oc * args.residual_channel + pixel + at;
           }
           run_microkernel_edge(kernels.columns[part.size()][rows], kernels, tile, rows, part.size(),
-                               std::min(part.size() * plan.lanes, columns - at), args.activation);
+                               std::min(part.size() * plan.lanes, columns - at));
+        }
+        if (args.activation) {
+          args.activation(args.dst + image * args.dst_batch + oc * args.dst_channel + pixel, rows, args.dst_channel,
+                          columns);
         }
       }
     }

@@ -456,9 +456,8 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
     } else {
       output_transform(kernels, plan.w, at.last_w)(last);
     }
-    if (!args.activation) continue;
-    for (int64_t v = 0; v < vectors.size(); ++v) {
-      for (int64_t r = 0; r < rows; ++r) args.activation(last.dst + v * args.dst_channel + r * row, columns * lanes);
+    for (int64_t v = 0; v < vectors.size() && args.activation; ++v) {
+      args.activation(last.dst + v * args.dst_channel, rows, row, columns * lanes);
     }
   }
 }
