@@ -13,6 +13,7 @@ import statistics
 import neo
 import numpy as np
 import onnx
+from neo import _native
 from neo.report.table import render_table
 from onnx import TensorProto, helper, numpy_helper
 
@@ -33,21 +34,29 @@ PRODUCTS = {"bert_base": [(768, 768, 128), (768, 3072, 128), (3072, 768, 128)]}
 _ROUNDS, _REPEAT = 5, 9
 
 
-def _pruned(dims: tuple[int, ...], zeros: float) -> np.ndarray:
+#: How zeros lie: anywhere, or in blocks of four outputs that have them for the same inputs.
+PATTERNS = ("any", "1x4")
+
+
+def _pruned(outputs: int, inputs: int, zeros: float, pattern: str) -> np.ndarray:
     rng = np.random.default_rng(0)
-    weight = rng.standard_normal(dims).astype(np.float32)
-    weight.ravel()[rng.permutation(weight.size)[: round(zeros * weight.size)]] = 0
-    return weight
+    weight = rng.standard_normal((outputs, inputs)).astype(np.float32)
+    height = 4 if pattern == "1x4" else 1
+    keeps = np.ones((-(-outputs // height), inputs), bool)
+    keeps.ravel()[rng.permutation(keeps.size)[: round(zeros * keeps.size)]] = False
+    return np.where(np.repeat(keeps, height, 0)[:outputs], weight, np.float32(0))
 
 
-def layer(ic: int, oc: int, size: int, zeros: float) -> onnx.ModelProto:
+def layer(ic: int, oc: int, size: int, zeros: float, pattern: str) -> onnx.ModelProto:
     """One convolution, so large a share of whose weights is zero."""
-    return _model("Conv", [1, ic, size, size], _pruned((oc, ic, 1, 1), zeros), [1, oc, size, size])
+    weight = _pruned(oc, ic, zeros, pattern).reshape(oc, ic, 1, 1)
+    return _model("Conv", [1, ic, size, size], weight, [1, oc, size, size])
 
 
-def product(depth: int, columns: int, rows: int, zeros: float) -> onnx.ModelProto:
+def product(depth: int, columns: int, rows: int, zeros: float, pattern: str) -> onnx.ModelProto:
     """One product with a constant matrix, so large a share of which is zero."""
-    return _model("MatMul", [rows, depth], _pruned((depth, columns), zeros), [rows, columns])
+    weight = np.ascontiguousarray(_pruned(columns, depth, zeros, pattern).T)
+    return _model("MatMul", [rows, depth], weight, [rows, columns])
 
 
 def _model(op: str, x: list[int], weight: np.ndarray, y: list[int]) -> onnx.ModelProto:
@@ -63,7 +72,7 @@ def _model(op: str, x: list[int], weight: np.ndarray, y: list[int]) -> onnx.Mode
 
 def dense_routines() -> list[str]:
     """What may run a layer but for the sparse routines."""
-    return [name for name in neo._native.routine_names() if name.startswith("cpu") and name not in SPARSE]
+    return [name for name in _native.routine_names() if name.startswith("cpu") and name not in SPARSE]
 
 
 def measure(model: onnx.ModelProto, threads: int) -> list[tuple[float, float]]:
@@ -87,6 +96,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--zeros", default="0.7,0.8,0.9", help="shares of zeros, separated by commas")
+    parser.add_argument("--pattern", choices=PATTERNS, default=PATTERNS[0], help="zeros anywhere, or in blocks")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     rows = []
@@ -96,7 +106,9 @@ def main() -> None:
         for zeros in map(float, arguments.zeros.split(",")):
             ratios = []
             for ic, oc, size in layers:
-                (sparse, expected), (dense, dense_expected) = measure(make(ic, oc, size, zeros), arguments.threads)
+                (sparse, expected), (dense, dense_expected) = measure(
+                    make(ic, oc, size, zeros, arguments.pattern), arguments.threads
+                )
                 ratios.append(dense / sparse)
                 times = (f"{t:.0f}" for t in (sparse, expected, dense, dense_expected))
                 rows.append(

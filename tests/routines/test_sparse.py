@@ -14,9 +14,18 @@ SPARSE, GEMM = "cpu:float32/sparse_nchw", "cpu:float32/gemm_sparse"
 by_tier = pytest.mark.parametrize("tier", TIERS)
 
 
-def sparse_weight(random, oc, ic, zeros, kernel=()):
-    """About so many zeros, of both signs; at least the least that the routine takes."""
+def forms(graph, tier, node, routine):
+    """The routine by single outputs and by blocks of them, where the weights have zeros enough."""
+    return [c["routine"] for c in candidates(graph, tier, node) if c["routine"].startswith(routine)]
+
+
+def sparse_weight(random, oc, ic, zeros, kernel=(), *, blocks=False):
+    """About so many zeros, of both signs; at least the least that the routine takes. ``blocks``: of four outputs."""
     weight = floats(random, [oc, ic, *kernel])
+    if blocks:
+        keeps = np.ones((-(-oc // 4), ic, *kernel), bool)
+        keeps.ravel()[random.permutation(keeps.size)[: int(np.ceil(max(zeros, 0.65) * keeps.size))]] = False
+        return np.where(np.repeat(keeps, 4, 0)[:oc], weight, np.float32(0))
     count = max(int(np.ceil(zeros * weight.size)), int(np.ceil(0.6 * weight.size)))
     at = random.permutation(weight.size)[:count]
     weight.ravel()[at] = 0.0
@@ -57,12 +66,14 @@ def test_agrees_with_the_reference(tier, seed):
     graph, inputs, ends = graph_of(
         random, [pick(random, [1, 1, 3]), ic, *sizes], weight, bias=bool(seed % 2), tail=tail, symbols=seed % 3 == 0
     )
-    pinned = compile_pinned(graph, tier, {ends: SPARSE})
-    assert pinned.routines[ends].startswith(SPARSE)
-    found = pinned(*inputs)
-    assert_close(found, graph.evaluate(inputs)[0], ic, f"{graph}")
-    for threads in (2, 3):
-        np.testing.assert_array_equal(pinned(*inputs, threads=threads), found)
+    expected = graph.evaluate(inputs)[0]
+    for form in forms(graph, tier, ends, SPARSE):
+        pinned = compile_pinned(graph, tier, {ends: form})
+        assert pinned.routines[ends] == form
+        found = pinned(*inputs)
+        assert_close(found, expected, ic, f"{form} {graph}")
+        for threads in (2, 3):
+            np.testing.assert_array_equal(pinned(*inputs, threads=threads), found)
 
 
 @by_tier
@@ -87,11 +98,13 @@ def test_kernels_of_any_size(tier, seed):
     graph, inputs, ends = graph_of(
         random, [batch, ic, *sizes], weight, bias=bool(seed % 2), tail=tail, symbols=seed % 3 == 0, attrs=attrs
     )
-    pinned = compile_pinned(graph, tier, {ends: SPARSE})
-    found = pinned(*inputs)
-    assert_close(found, graph.evaluate(inputs)[0], ic * int(np.prod(kernel)), f"{graph}")
-    for threads in (2, 3):
-        np.testing.assert_array_equal(pinned(*inputs, threads=threads), found)
+    expected = graph.evaluate(inputs)[0]
+    for form in forms(graph, tier, ends, SPARSE):
+        pinned = compile_pinned(graph, tier, {ends: form})
+        found = pinned(*inputs)
+        assert_close(found, expected, ic * int(np.prod(kernel)), f"{form} {graph}")
+        for threads in (2, 3):
+            np.testing.assert_array_equal(pinned(*inputs, threads=threads), found)
 
 
 @by_tier
@@ -99,8 +112,10 @@ def test_kernels_of_any_size(tier, seed):
 def test_every_number_of_rows(tier, rows):
     random = np.random.default_rng(rows)
     k, n = int(random.integers(1, 40)), int(random.integers(1, 60))
-    graph, inputs, ends = product_of(random, [rows, k], sparse_weight(random, k, n, 0.95), bias=bool(rows % 2))
-    assert_close(compile_pinned(graph, tier, {ends: GEMM})(*inputs), graph.evaluate(inputs)[0], k)
+    weight = sparse_weight(random, k, n, 0.95)
+    graph, inputs, ends = product_of(random, [rows, k], weight, bias=bool(rows % 2))
+    for form in forms(graph, tier, ends, GEMM):
+        assert_close(compile_pinned(graph, tier, {ends: form})(*inputs), graph.evaluate(inputs)[0], k, form)
 
 
 def product_of(random, a_dims, weight, *, bias=False, added=None, residual=False, tail="", attrs=None, symbols=False):
@@ -154,12 +169,14 @@ def test_products_agree_with_the_reference(tier, seed):
         if options["added"]:
             attrs["beta"] = 0.5
     graph, inputs, ends = product_of(random, a_dims, weight, **options)
-    pinned = compile_pinned(graph, tier, {ends: GEMM})
-    assert pinned.routines[ends].startswith(GEMM)
-    found = pinned(*inputs)
-    assert_close(found, graph.evaluate(inputs)[0], k, f"{graph}")
-    for threads in (2, 3):
-        np.testing.assert_array_equal(pinned(*inputs, threads=threads), found)
+    expected = graph.evaluate(inputs)[0]
+    for form in forms(graph, tier, ends, GEMM):
+        pinned = compile_pinned(graph, tier, {ends: form})
+        assert pinned.routines[ends] == form
+        found = pinned(*inputs)
+        assert_close(found, expected, k, f"{form} {graph}")
+        for threads in (2, 3):
+            np.testing.assert_array_equal(pinned(*inputs, threads=threads), found)
 
 
 @by_tier
@@ -169,20 +186,24 @@ def test_every_number_of_pixels(tier, vectors, rest):
     """No pixel is left out, and none behind the last is written."""
     random = np.random.default_rng(vectors)
     pixels = vectors * lanes(tier) + rest
-    graph, inputs, ends = graph_of(random, [1, 9, pixels], sparse_weight(random, 5, 9, 0.7), bias=True)
-    found = compile_pinned(graph, tier, {ends: SPARSE})(*inputs)
-    assert_close(found, graph.evaluate(inputs)[0], 9)
+    graph, inputs, ends = graph_of(random, [1, 9, pixels], sparse_weight(random, 5, 9, 0.7, blocks=True), bias=True)
+    both = forms(graph, tier, ends, SPARSE)
+    assert len(both) == 2
+    for form in both:
+        found = compile_pinned(graph, tier, {ends: form})(*inputs)
+        assert_close(found, graph.evaluate(inputs)[0], 9, form)
 
 
 @by_tier
 def test_work_for_many_tasks_gives_the_same_bits(tier):
     random = np.random.default_rng(0)
     graph, inputs, ends = graph_of(random, [2, 160, 14, 14], sparse_weight(random, 224, 160, 0.85), bias=True)
-    pinned = compile_pinned(graph, tier, {ends: SPARSE})
-    found = pinned(*inputs)
-    assert_close(found, graph.evaluate(inputs)[0], 160)
-    for threads in (2, 3, 5):
-        np.testing.assert_array_equal(pinned(*inputs, threads=threads), found)
+    for form in forms(graph, tier, ends, SPARSE):
+        pinned = compile_pinned(graph, tier, {ends: form})
+        found = pinned(*inputs)
+        assert_close(found, graph.evaluate(inputs)[0], 160)
+        for threads in (2, 3, 5):
+            np.testing.assert_array_equal(pinned(*inputs, threads=threads), found)
 
 
 @by_tier
@@ -230,6 +251,22 @@ def test_rejects_products(rows, zeros, op, reason):
     assert reason in rejections(graph, TIERS[-1], ends)[GEMM]
 
 
+def test_half_of_the_blocks_are_zeros_enough():
+    """Where half of the weights are zeros in blocks of four outputs, sums over blocks win; strewn ones stay dense."""
+    random = np.random.default_rng(0)
+    for zeros, taken in ((0.5, ["blocks"]), (0.3, [])):
+        keeps = np.arange(512 * 128).reshape(128, 512) % 10 >= zeros * 10
+        weight = np.where(np.repeat(keeps, 4, 0), floats(random, [512, 512]), np.float32(0))
+        graph, _, ends = graph_of(random, [1, 512, 14, 14], weight)
+        found = [name.split("{")[1].split("=")[0] for name in forms(graph, TIERS[-1], ends, SPARSE)]
+        assert found == taken
+        assert (SPARSE in compile_pinned(graph, TIERS[-1], {}).routines[ends]) == bool(taken)
+    graph, _, ends = product_of(
+        random, [64, 256], np.where(np.arange(256 * 64).reshape(256, 64) % 4 < 2, 1, 0.0).astype("f")
+    )
+    assert forms(graph, TIERS[-1], ends, GEMM) == []
+
+
 def test_products_are_sparse_where_that_is_faster():
     random = np.random.default_rng(0)
     chosen = {}
@@ -247,13 +284,13 @@ def test_chosen_where_it_is_faster():
         graph, _, ends = graph_of(random, [1, 512, 14, 14], sparse_weight(random, 512, 512, zeros))
         module = compile_pinned(graph, TIERS[-1], {})
         chosen[zeros] = SPARSE in module.routines[ends]
-        (sparse,) = (c for c in candidates(graph, TIERS[-1], ends) if c["routine"].startswith(SPARSE))
+        (sparse,) = (c for c in candidates(graph, TIERS[-1], ends) if c["routine"].startswith(SPARSE + "{nonzeros"))
         assert sparse["packed_bytes"] == pytest.approx(8 * (1 - zeros) * 512 * 512, rel=0.03)
     assert chosen == {0.61: False, 0.95: True}
 
 
-def pinned_module(op="Conv", **arguments):
-    """A module whose one convolution or product is sparse, and an input."""
+def pinned_module(op="Conv", form="nonzeros", **arguments):
+    """A module whose one convolution or product is sparse, by single outputs or by blocks, and an input."""
     random = np.random.default_rng(0)
     routine, weight = SPARSE, sparse_weight(random, 40, 24, 0.9).reshape(40, 24, 1, 1)
     x_dims, y_dims = [1, 24, 9, 11], [1, 40, 9, 11]
@@ -267,25 +304,28 @@ def pinned_module(op="Conv", **arguments):
         [numpy_helper.from_array(weight, "w")],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    module = neo.compile(model, threads=1, routines={"product": [routine]}, **arguments)
+    module = neo.compile(model, threads=1, routines={"product": [routine + "{" + form + "=*"]}, **arguments)
     assert any(step.routine.startswith(routine) for step in module.steps)
     return module, floats(random, x_dims)
 
 
 by_op = pytest.mark.parametrize("op", ["Conv", "MatMul"])
+by_form = pytest.mark.parametrize("form", ["nonzeros", "blocks"])
 
 
 @by_op
-def test_a_saved_module_gives_the_same_bits(op, tmp_path):
-    module, x = pinned_module(op)
+@by_form
+def test_a_saved_module_gives_the_same_bits(op, form, tmp_path):
+    module, x = pinned_module(op, form)
     module.save(tmp_path / "m.neo")
     np.testing.assert_array_equal(neo.load(tmp_path / "m.neo", threads=1)(x), module(x))
 
 
 @by_op
-def test_indices_of_a_damaged_module_are_refused(op, tmp_path):
+@by_form
+def test_indices_of_a_damaged_module_are_refused(op, form, tmp_path):
     """Any packed number may be another one: loading is refused, or gives an answer."""
-    module, x = pinned_module(op)
+    module, x = pinned_module(op, form)
     module.save(tmp_path / "m.neo")
     file = (tmp_path / "m.neo").read_bytes()
     parts = Parts.of(file)
@@ -299,12 +339,14 @@ def test_indices_of_a_damaged_module_are_refused(op, tmp_path):
         except neo.ModelError:
             refused += 1
         parts = Parts.of(file)
-    assert refused >= 24 + 90  # where outputs begin, and which source a weight is for
+    # Where outputs or blocks begin, and which source a weight is for.
+    assert refused >= {"nonzeros": 24 + 90, "blocks": 6 + 60}[form]
 
 
 @by_op
-def test_it_is_timed_with_its_own_weights(op, tmp_path):
-    module, x = pinned_module(op)
-    tuned, _ = pinned_module(op, tune=5, database=tmp_path / "t.db")
+@by_form
+def test_it_is_timed_with_its_own_weights(op, form, tmp_path):
+    module, x = pinned_module(op, form)
+    tuned, _ = pinned_module(op, form, tune=5, database=tmp_path / "t.db")
     assert tuned.tuning.measured > 0
     np.testing.assert_array_equal(tuned(x), module(x))

@@ -26,7 +26,7 @@ struct SparseGemmPlan {
   int64_t table_bytes = 0;      // where each source begins
   TaskSplit split;
 
-  static SparseGemmPlan of(const GemmShape& s, int64_t nonzeros, int64_t lanes) {
+  static SparseGemmPlan of(const GemmShape& s, const SparseForm& form, int64_t lanes) {
     constexpr int64_t kMaxParts = 8;  // each gathers anew
     constexpr int64_t kFewRows = 2;   // fewer are faster one by one
     SparseGemmPlan plan;
@@ -39,7 +39,7 @@ struct SparseGemmPlan {
     plan.width = plan.unit * (most <= 1 ? 1 : round_up(most, 2));
     plan.blocks = ceil_div(s.n, lanes);
     plan.table_bytes = round_up(s.k * 4, 64);
-    const int64_t runs = plan.runs * s.batches(), work = 2 * nonzeros * plan.width * runs;
+    const int64_t runs = plan.runs * s.batches(), work = 2 * form.weights() * plan.width * runs;
     const int64_t wanted = ceil_div(worthwhile_tasks(work), std::max<int64_t>(1, runs));
     plan.parts = std::clamp<int64_t>(wanted, 1, std::clamp<int64_t>(plan.blocks, 1, kMaxParts));
     plan.split = TaskSplit::of(s.n == 0 ? 0 : runs * plan.parts, work, ((s.k + lanes) * plan.width + lanes) * 4);
@@ -53,8 +53,11 @@ struct SparseGemmCall {
   int64_t table_at = 0;  // in the scratch memory
 };
 
-BMatrix sparse_b(const GemmProblem& problem) {
-  return b_matrix(problem.geometry, MatrixView::dense(problem.b->shape().hint_dims()));
+// The constant, whose columns are the outputs.
+SparseMatrix sparse_matrix(const GemmProblem& problem) {
+  const BMatrix b = b_matrix(problem.geometry, MatrixView::dense(problem.b->shape().hint_dims()));
+  const Tensor& weight = *problem.b->constant;
+  return {weight.is_absent() ? nullptr : weight.as<float>(), b.n, b.k, b.column, b.row};
 }
 
 class SparseGemmStep final : public KernelStep {
@@ -62,7 +65,7 @@ class SparseGemmStep final : public KernelStep {
   SparseGemmStep(const Candidate& candidate, const GemmProblem& problem, const Target& target, PackedStore& packed)
       : geometry_(problem.geometry),
         b_view_(MatrixView::dense(problem.b->shape().hint_dims())),
-        form_{sparse_b(problem).n, sparse_b(problem).k, value_of(candidate.schedule, "nonzeros")},
+        form_(SparseForm::of(sparse_matrix(problem), candidate.schedule)),
         lanes_(target.lanes()),
         kernels_(NEO_PICK_TIER(target.isa, sparse_kernels)()) {
     a_ = argument_of(candidate, problem.a);
@@ -72,11 +75,7 @@ class SparseGemmStep final : public KernelStep {
     args_.hi = problem.epilogue.hi;
     args_.beta = problem.geometry.beta;
     args_.activation = activation_of(problem.epilogue, target);
-    const BMatrix b = sparse_b(problem);
-    const Tensor& dense = *problem.b->constant;
-    weights_ = form_.pack(problem.b, packed, [&](int64_t column, int64_t source) {
-      return dense.as<float>()[source * b.row + column * b.column];
-    });
+    weights_ = form_.pack(problem.b, sparse_matrix(problem), packed);
     if (problem.bias) bias_ = packed_column_bias(problem, lanes_, packed);
   }
 
@@ -90,7 +89,7 @@ class SparseGemmStep final : public KernelStep {
     const MatrixView residual = residual_ >= 0 ? view(residual_) : MatrixView{};
     const GemmShape shape =
         geometry_.bind(view(a_), b_view_, view(c_), residual_ >= 0 ? &residual : nullptr, call.args);
-    call.plan = SparseGemmPlan::of(shape, form_.nonzeros, lanes_);
+    call.plan = SparseGemmPlan::of(shape, form_, lanes_);
     call.table_at = call.plan.split.scratch_bytes();
     return Prepared::of(call, call.table_at + call.plan.table_bytes);
   }
@@ -139,14 +138,13 @@ class SparseGemmStep final : public KernelStep {
     rows.beta = g.beta;
     rows.lo = g.lo;
     rows.hi = g.hi;
-    const int32_t* begin = SparseForm::starts(weights_);
+    run.dst_step = plan.width;
     for (int64_t block = blocks.begin; block < blocks.end; ++block) {
       const int64_t column = block * plan.lanes;
       rows.column_count = std::min(plan.lanes, s.n - column);
-      for (int64_t j = 0; j < rows.column_count; ++j) {
-        run.begin = form_.weights(weights_) + begin[column + j];
-        run.end = form_.weights(weights_) + begin[column + j + 1];
-        run.bias = bias_.defined() ? bias_.as<float>()[column + j] : 0.0f;
+      for (int64_t j = 0; j < rows.column_count; j += form_.group()) {
+        form_.set(weights_, (column + j) / form_.group(), run);
+        if (bias_.defined()) run.bias = bias_.as<float>() + column + j;
         run.dst = rows.columns + j * plan.width;
         kernels_.run(run);
       }
@@ -199,29 +197,32 @@ class SparseGemmRoutine final : public RoutineOf<SparseGemmRoutine> {
     const GemmGeometry& g = problem->geometry;
     if (!problem->packs_b() || g.b_rank != 2) return "the weights are not a constant matrix";
     if (g.alpha != 1.0f) return "the product is scaled";
-    if (const char* reason = reject_sparse(*problem->b->constant)) return reason;
+    if (const char* reason = reject_sparse(*problem->b->constant, sparse_matrix(*problem))) return reason;
     // A few rows by dense weights take as long as these take to arrive, which may be from a near cache.
-    constexpr int64_t kManyRows = 8, kLeastZeros = 10;
+    constexpr int64_t kManyRows = 8, kMinZeros = 10;
     const Tensor& weight = *problem->b->constant;
     const GemmShape s = problem->hint();
-    if (!weight.is_absent() && s.m * s.batches() < kManyRows && kLeastZeros * nonzeros_of(weight) > weight.size())
+    if (!weight.is_absent() && s.m * s.batches() < kManyRows && kMinZeros * nonzeros_of(weight) > weight.size())
       return "fewer than 90 % of the weights are zeros, and there are few rows";
     return std::nullopt;
   }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
-    const Tensor& weight = *read_gemm(workload, nullptr)->b->constant;
-    if (weight.is_absent()) return {};
-    return {candidate_of(workload, target, nonzeros_of(weight))};
+    const GemmProblem problem = *read_gemm(workload, nullptr);
+    std::vector<Candidate> all;
+    for (const Schedule& schedule : SparseForm::schedules(*problem.b->constant, sparse_matrix(problem)))
+      all.push_back(candidate_of(workload, target, schedule));
+    return all;
   }
 
   Space space(const Workload& workload, const Target&) const override {
-    return sparse_space(*read_gemm(workload, nullptr)->b->constant);
+    const GemmProblem problem = *read_gemm(workload, nullptr);
+    return SparseForm::space(*problem.b->constant, sparse_matrix(problem).outputs);
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
                       const Schedule& schedule) const override {
-    return candidate_of(workload, target, value_of(schedule, "nonzeros"));
+    return candidate_of(workload, target, schedule);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
@@ -230,24 +231,24 @@ class SparseGemmRoutine final : public RoutineOf<SparseGemmRoutine> {
   }
 
  private:
-  static Candidate candidate_of(const Workload& workload, const Target& target, int64_t nonzeros) {
+  static Candidate candidate_of(const Workload& workload, const Target& target, const Schedule& schedule) {
     // Cycles of a vector that is transposed.
     constexpr double kTransposed = 8;
     const GemmProblem problem = *read_gemm(workload, nullptr);
     const GemmShape s = problem.hint();
-    const SparseGemmPlan plan = SparseGemmPlan::of(s, nonzeros, target.lanes());
+    const SparseForm form = SparseForm::of(sparse_matrix(problem), schedule);
+    const SparseGemmPlan plan = SparseGemmPlan::of(s, form, target.lanes());
     const auto real = [](int64_t value) { return static_cast<double>(value); };
     const double runs = real(std::max<int64_t>(1, plan.runs));
     const double width = real(plan.units) / runs;
     const double cycles = real(s.batches()) * runs *
-                          (sparse_cycles(real(nonzeros), real(s.n),
-                                         {plan.unit == 1 ? 0 : width, width * real(plan.unit * s.k) * 4, true}) +
+                          (sparse_cycles(form, {plan.unit == 1 ? 0 : width, width * real(plan.unit * s.k) * 4, true}) +
                            kTransposed * real(ceil_div(plan.width, target.lanes())) *
                                real(round_up(s.k, target.lanes()) * plan.parts + plan.blocks * target.lanes()));
     UnfittedLoad load;
     load.arithmetic_us = cycles_us(cycles, target);
     load.bytes = 4 * real(s.batches() * s.m) * real(s.k + (problem.residual ? 2 : 1) * s.n);
-    load.constant_bytes = real(nonzeros) * 8;
+    load.constant_bytes = real(form.size()) * 4;
     load.tasks = plan.split.serial ? 1 : real(plan.split.tasks);
     Candidate c;
     c.inputs.resize(workload.inputs.size());
@@ -255,11 +256,11 @@ class SparseGemmRoutine final : public RoutineOf<SparseGemmRoutine> {
       if (v) c.inputs[static_cast<size_t>(workload.input_index(v))] = plain_schema(v->type);
     }
     c.outputs.push_back(plain_schema(problem.c->type));
-    c.schedule = {{"nonzeros", nonzeros}};
+    c.schedule = schedule;
     c.cost.time_us = unfitted_us(load, target) + activation_us(problem.epilogue, *problem.c, target);
     c.cost.error = kSparseError;
     c.cost.workspace_bytes = plan.split.scratch_bytes() + plan.table_bytes;
-    c.cost.packed_bytes = (2 * nonzeros + s.n + 1 + (problem.bias ? plan.blocks * target.lanes() : 0)) * 4;
+    c.cost.packed_bytes = (form.size() + (problem.bias ? plan.blocks * target.lanes() : 0)) * 4;
     return c;
   }
 };

@@ -10,23 +10,31 @@ namespace neo {
 
 constexpr int kSparseVectors = 8;  // of a run's results, most that are summed at a time
 
-// A weight that is not zero, and what it is multiplied with: an input channel, or a channel at a place of a kernel.
-struct SparseWeight {
-  int32_t source = 0;
-  float value = 0.0f;
+constexpr int kSparseBlock = 4;  // outputs whose weights may lie together
+
+// Weights of one output, or of kSparseBlock that follow each other, and what they are multiplied with: an input
+// channel, or a channel at a place of a kernel. Those of one output are not zero, of several not all.
+template <int kOutputs>
+struct SparseWeights {
+  int32_t source;
+  float value[kOutputs];
 };
 
-// One output of a run: dst = clamp(bias + sum of weights times sources + residual). One result reads one
-// number of each source, up to a vector of results a vector, more of them an even number of vectors.
+// One output of a run, or a block of them: dst = clamp(bias + sum of weights times sources + residual). One result
+// reads one number of each source, up to a vector of results a vector, more of them an even number of vectors.
 struct SparseRun {
   const float* src = nullptr;
   const int32_t* sources = nullptr;  // where each source begins, in floats
-  const SparseWeight* begin = nullptr;
-  const SparseWeight* end = nullptr;
-  float bias = 0.0f;
+  const void* weights = nullptr;     // SparseWeights of one or of kSparseBlock outputs
+  int64_t weight_count = 0;
+  bool is_block = false;
+  int64_t outputs = 1;              // that there are
+  const float* bias = nullptr;      // of each output, or null
   const float* residual = nullptr;  // or null; may be dst
+  int64_t residual_step = 0;        // floats from one output to the next
   float* dst = nullptr;
-  int64_t count = 0;  // results; 1 to kSparseVectors vectors
+  int64_t dst_step = 0;
+  int64_t count = 0;  // results of an output; 1 to kSparseVectors vectors
   float lo = 0.0f, hi = 0.0f;
 };
 

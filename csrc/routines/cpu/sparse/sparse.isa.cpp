@@ -5,79 +5,110 @@
 namespace neo::NEO_ISA {
 namespace {
 
-// Few vectors have sums enough for the units to be busy only where neighbouring weights have sums of their own.
-template <int kVectors>
-void sum_sparse(const SparseRun& run) {
-  constexpr int kSums = kVectors <= 2 ? 4 : (kVectors <= 4 ? 2 : 1);
-  F32 sums[kSums][kVectors];
+// Few sums keep the units busy only where neighbouring weights have sums of their own.
+constexpr int kBusySums = 8;
+
+// Results [at, at + kVectors vectors) of every output.
+template <int kOutputs, int kVectors>
+NEO_INLINE void sum_vectors(const SparseRun& run, int64_t at) {
+  constexpr int kApart = kBusySums / (kOutputs * kVectors), kSums = kApart > 4 ? 4 : (kApart < 1 ? 1 : kApart);
+  F32 sums[kSums][kOutputs][kVectors];
 #pragma GCC unroll 4
   for (int i = 0; i < kSums; ++i) {
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) sums[i][v] = i == 0 ? broadcast(run.bias) : zero();
-  }
-  const auto add_weight = [&](const SparseWeight& w, F32(&to)[kVectors]) __attribute__((always_inline)) {
-    const float* x = run.src + run.sources[w.source];
-    const F32 value = broadcast(w.value);
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) accumulate(to[v], load(x + v * kLanes), value);
-  };
-  const SparseWeight* w = run.begin;
-  if constexpr (kSums > 1) {
-    for (; run.end - w >= kSums; w += kSums) {
 #pragma GCC unroll 4
-      for (int i = 0; i < kSums; ++i) add_weight(w[i], sums[i]);
+    for (int o = 0; o < kOutputs; ++o) {
+      const bool has_bias = i == 0 && run.bias && o < run.outputs;
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) sums[i][o][v] = has_bias ? broadcast(run.bias[o]) : zero();
     }
   }
-  for (; w != run.end; ++w) add_weight(*w, sums[0]);
-  F32(&sum)[kVectors] = sums[0];
+  const auto add_weights = [&](const SparseWeights<kOutputs>& w, F32(&to)[kOutputs][kVectors]) NEO_LAMBDA {
+    const float* x = run.src + run.sources[w.source] + at;
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      const F32 vector = load(x + v * kLanes);
 #pragma GCC unroll 4
-  for (int i = 1; i < kSums; ++i) {
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) sum[v] = add(sum[v], sums[i][v]);
+      for (int o = 0; o < kOutputs; ++o) accumulate(to[o][v], vector, broadcast(w.value[o]));
+    }
+  };
+  const auto* w = (const SparseWeights<kOutputs>*)run.weights;
+  const auto* const end = w + run.weight_count;
+  if constexpr (kSums > 1) {
+    for (; end - w >= kSums; w += kSums) {
+#pragma GCC unroll 4
+      for (int i = 0; i < kSums; ++i) add_weights(w[i], sums[i]);
+    }
   }
+  for (; w != end; ++w) add_weights(*w, sums[0]);
   const F32 lo = broadcast(run.lo), hi = broadcast(run.hi);
+#pragma GCC unroll 4
+  for (int o = 0; o < kOutputs; ++o) {
+    if (o == run.outputs) return;
 #pragma GCC unroll 8
-  for (int v = 0; v < kVectors; ++v) {
-    const int64_t at = v * kLanes;
-    if (at >= run.count) return;
-    const int64_t count = run.count - at < kLanes ? run.count - at : kLanes;
-    if (run.residual) sum[v] = add(sum[v], load_n(run.residual + at, count));
-    store_n(run.dst + at, clamp_nan(sum[v], lo, hi), count);
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t first = at + v * kLanes;
+      if (first >= run.count) break;
+      const int64_t count = run.count - first < kLanes ? run.count - first : kLanes;
+      F32 sum = sums[0][o][v];
+#pragma GCC unroll 4
+      for (int i = 1; i < kSums; ++i) sum = add(sum, sums[i][o][v]);
+      if (run.residual) sum = add(sum, load_n(run.residual + o * run.residual_step + first, count));
+      store_n(run.dst + o * run.dst_step + first, clamp_nan(sum, lo, hi), count);
+    }
   }
 }
 
-// One result, whose sources lie anywhere.
-void sum_one(const SparseRun& run) {
-  constexpr int kSums = 8;
-  float sums[kSums] = {run.bias};
-  const auto product = [&](const SparseWeight& w) __attribute__((always_inline)) {
-    return w.value * run.src[run.sources[w.source]];
+// One result of every output, whose sources lie anywhere.
+template <int kOutputs>
+NEO_INLINE void sum_one(const SparseRun& run) {
+  constexpr int kSums = kBusySums / kOutputs;
+  float sums[kSums][kOutputs] = {};
+  const auto add_weights = [&](const SparseWeights<kOutputs>& w, float(&to)[kOutputs]) NEO_LAMBDA {
+    const float x = run.src[run.sources[w.source]];
+    for (int o = 0; o < kOutputs; ++o) to[o] += w.value[o] * x;
   };
-  const SparseWeight* w = run.begin;
-  for (; run.end - w >= kSums; w += kSums) {
+  const auto* w = (const SparseWeights<kOutputs>*)run.weights;
+  const auto* const end = w + run.weight_count;
+  for (; end - w >= kSums; w += kSums) {
 #pragma GCC unroll 8
-    for (int i = 0; i < kSums; ++i) sums[i] += product(w[i]);
+    for (int i = 0; i < kSums; ++i) add_weights(w[i], sums[i]);
   }
-  for (; w != run.end; ++w) sums[0] += product(*w);
-  float sum = 0;
-  for (const float part : sums) sum += part;
-  if (run.residual) sum += *run.residual;
-  store_n(run.dst, clamp_nan(broadcast(sum), broadcast(run.lo), broadcast(run.hi)), 1);
+  for (; w != end; ++w) add_weights(*w, sums[0]);
+  for (int o = 0; o < kOutputs && o < run.outputs; ++o) {
+    float sum = run.bias ? run.bias[o] : 0.0f;
+    for (const auto& part : sums) sum += part[o];
+    if (run.residual) sum += run.residual[o * run.residual_step];
+    store_n(run.dst + o * run.dst_step, clamp_nan(broadcast(sum), broadcast(run.lo), broadcast(run.hi)), 1);
+  }
 }
+
+// As many vectors at a time as leave a register for each output's weight.
+constexpr int kBlockVectors = kVectorRegisters == 32 ? 4 : 2;
 
 void run_sparse(const SparseRun& run) {
-  if (run.count == 1) return sum_one(run);
-  if (run.count <= kLanes) return sum_sparse<1>(run);
+  if (run.is_block) {
+    if (run.count == 1) return sum_one<kSparseBlock>(run);
+    if (run.count <= kLanes) return sum_vectors<kSparseBlock, 1>(run, 0);
+    int64_t at = 0;
+    if constexpr (kBlockVectors > 2) {
+      for (; run.count - at > 2 * kLanes; at += kBlockVectors * kLanes)
+        sum_vectors<kSparseBlock, kBlockVectors>(run, at);
+    }
+    for (; at < run.count; at += 2 * kLanes) sum_vectors<kSparseBlock, 2>(run, at);
+    return;
+  }
+  if (run.count == 1) return sum_one<1>(run);
+  if (run.count <= kLanes) return sum_vectors<1, 1>(run, 0);
   static_assert(kSparseVectors == 8, "a case for every even number of vectors");
   switch ((run.count + 2 * kLanes - 1) / (2 * kLanes)) {
     case 1:
-      return sum_sparse<2>(run);
+      return sum_vectors<1, 2>(run, 0);
     case 2:
-      return sum_sparse<4>(run);
+      return sum_vectors<1, 4>(run, 0);
     case 3:
-      return sum_sparse<6>(run);
+      return sum_vectors<1, 6>(run, 0);
     default:
-      return sum_sparse<8>(run);
+      return sum_vectors<1, 8>(run, 0);
   }
 }
 

@@ -20,13 +20,13 @@ struct SparsePlan {
   ConvShape shape;
   int64_t step = 0;                    // results of the line from one row to the next
   int64_t count = 0, runs = 0;         // of the line; runs that tasks are made of
-  int64_t parts = 0;                   // of the output channels: tasks of a run
+  int64_t parts = 0;                   // of the groups of output channels: tasks of a run
   int64_t width = 0;                   // most results of a run, in whole vectors
   int64_t lines = 0, line = 0;         // gathered lines of an input channel; floats of one
   int64_t table_bytes = 0, store = 0;  // where each source begins; floats of the results where rows are apart
   TaskSplit split;
 
-  static SparsePlan of(const ConvShape& s, int64_t nonzeros, int64_t lanes) {
+  static SparsePlan of(const ConvShape& s, const SparseForm& form, int64_t lanes) {
     constexpr int64_t kMaxParts = 4;  // each gathers anew
     SparsePlan plan;
     plan.shape = s;
@@ -40,10 +40,11 @@ struct SparsePlan {
     plan.line = round_up(plan.width + beyond, lanes);
     plan.store = s.oh <= 1 || plan.step == s.ow ? 0 : plan.width;
     plan.table_bytes = round_up(s.ic * s.taps() * 4, 64);
-    const int64_t work = 2 * nonzeros * plan.count * s.n;
+    const int64_t work = 2 * form.weights() * plan.count * s.n;
     const int64_t wanted = ceil_div(worthwhile_tasks(work), std::max<int64_t>(1, plan.runs * s.n));
-    plan.parts = std::clamp<int64_t>(wanted, 1, std::clamp<int64_t>(s.oc, 1, kMaxParts));
-    plan.split = TaskSplit::of(s.n * plan.runs * plan.parts, work, (s.ic * plan.lines * plan.line + plan.store) * 4);
+    plan.parts = std::clamp<int64_t>(wanted, 1, std::clamp<int64_t>(form.groups(), 1, kMaxParts));
+    plan.split = TaskSplit::of(s.n * plan.runs * plan.parts, work,
+                               (s.ic * plan.lines * plan.line + plan.store * form.group()) * 4);
     return plan;
   }
 
@@ -99,6 +100,12 @@ void gather_row(const float* row, int64_t width, int64_t first, int64_t stride, 
   std::fill(to + end, to + count, 0.0f);
 }
 
+SparseMatrix sparse_matrix(const ConvProblem& problem) {
+  const Tensor& weight = *problem.weight->constant;
+  const int64_t sources = problem.geometry.ic * problem.geometry.taps();
+  return {weight.is_absent() ? nullptr : weight.as<float>(), problem.geometry.oc, sources, sources, 1};
+}
+
 struct SparseCall {
   SparsePlan plan;
   ConvOperands args;
@@ -109,19 +116,16 @@ class SparseConvStep final : public ConvStep {
  public:
   SparseConvStep(const ConvProblem& problem, const Candidate& candidate, const Target& target, PackedStore& packed)
       : ConvStep(problem, ConvArguments::of(candidate, problem, target)),
-        form_{geometry_.oc, geometry_.ic * geometry_.taps(), value_of(candidate.schedule, "nonzeros")},
+        form_(SparseForm::of(sparse_matrix(problem), candidate.schedule)),
         lanes_(target.lanes()),
         kernels_(NEO_PICK_TIER(target.isa, sparse_kernels)()) {
-    const Tensor& dense = *problem.weight->constant;
-    weights_ = form_.pack(problem.weight, packed, [&](int64_t channel, int64_t source) {
-      return dense.as<float>()[channel * form_.sources + source];
-    });
+    weights_ = form_.pack(problem.weight, sparse_matrix(problem), packed);
     if (problem.bias) bias_ = packed.constant(*problem.bias);
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
     SparseCall call;
-    call.plan = SparsePlan::of(shape_at(args), form_.nonzeros, lanes_);
+    call.plan = SparsePlan::of(shape_at(args), form_, lanes_);
     call.args = bind(args);
     call.table_at = call.plan.split.scratch_bytes();
     return Prepared::of(call, call.table_at + call.plan.table_bytes);
@@ -171,7 +175,7 @@ class SparseConvStep final : public ConvStep {
   void run_task(const SparsePlan& plan, const ConvOperands& a, const int32_t* sources, int64_t task, bool gathers,
                 float* workspace) const {
     const ConvShape& s = plan.shape;
-    const IndexRange channels = even_part(s.oc, plan.parts, task % plan.parts);
+    const IndexRange groups = even_part(form_.groups(), plan.parts, task % plan.parts);
     const int64_t image = task / plan.parts / plan.runs;
     const IndexRange vectors = even_part(ceil_div(plan.count, lanes_), plan.runs, task / plan.parts % plan.runs);
     const int64_t first = vectors.begin * lanes_;
@@ -183,27 +187,33 @@ class SparseConvStep final : public ConvStep {
     float* const line = workspace + s.ic * plan.lines * plan.line;
     run.lo = a.lo;
     run.hi = a.hi;
-    const auto by_rows = [&](auto* plane, const auto& move) {
+    const auto by_rows = [&](auto* plane, float* results, const auto& move) {
       plan.for_rows(first, run.count, [&](int64_t row, int64_t column, int64_t columns, int64_t at) {
         const int64_t kept = std::min(columns, s.ow - column);
-        if (kept > 0) move(plane + row * s.ow + column, line + at, static_cast<size_t>(kept) * sizeof(float));
+        if (kept > 0) move(plane + row * s.ow + column, results + at, static_cast<size_t>(kept) * sizeof(float));
       });
     };
-    const int32_t* begin = SparseForm::starts(weights_);
-    for (int64_t k = channels.begin; k < channels.end; ++k) {
-      run.begin = form_.weights(weights_) + begin[k];
-      run.end = form_.weights(weights_) + begin[k + 1];
-      run.bias = bias_.defined() ? bias_.as<float>()[k] : 0.0f;
+    const bool is_apart = plan.store > 0;
+    run.dst_step = is_apart ? plan.store : a.dst_channel;
+    run.residual_step = is_apart ? plan.store : a.residual_channel;
+    for (int64_t group = groups.begin; group < groups.end; ++group) {
+      form_.set(weights_, group, run);
+      const int64_t k = group * form_.group();
+      if (bias_.defined()) run.bias = bias_.as<float>() + k;
       float* const dst = a.dst + image * a.dst_batch + k * a.dst_channel;
       const float* residual = a.residual ? a.residual + image * a.residual_batch + k * a.residual_channel : nullptr;
-      run.dst = plan.store > 0 ? line : dst + first;
-      if (residual) run.residual = plan.store > 0 ? line : residual + first;
-      if (residual && plan.store > 0) {
-        by_rows(residual, [](const float* at, float* to, size_t size) { std::memcpy(to, at, size); });
+      run.dst = is_apart ? line : dst + first;
+      if (residual) run.residual = is_apart ? line : residual + first;
+      for (int64_t i = 0; i < run.outputs && residual && is_apart; ++i) {
+        by_rows(residual + i * a.residual_channel, line + i * plan.store,
+                [](const float* at, float* to, size_t size) { std::memcpy(to, at, size); });
       }
       kernels_.run(run);
-      if (a.activation) a.activation(run.dst, run.count);
-      if (plan.store > 0) by_rows(dst, [](float* at, const float* from, size_t size) { std::memcpy(at, from, size); });
+      if (a.activation) a.activation(run.dst, run.outputs, run.dst_step, run.count);
+      for (int64_t i = 0; i < run.outputs && is_apart; ++i) {
+        by_rows(dst + i * a.dst_channel, line + i * plan.store,
+                [](float* at, const float* from, size_t size) { std::memcpy(at, from, size); });
+      }
     }
   }
 
@@ -219,26 +229,30 @@ class SparseConvRoutine final : public RoutineOf<SparseConvRoutine, ConvRoutine>
   std::string_view name() const override { return "cpu:float32/sparse_nchw"; }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
-    const Tensor& weight = *read_conv(workload, nullptr)->weight->constant;
-    if (weight.is_absent()) return {};
-    return {candidate_of(workload, target, nonzeros_of(weight))};
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    std::vector<Candidate> all;
+    for (const Schedule& schedule : SparseForm::schedules(*problem.weight->constant, sparse_matrix(problem)))
+      all.push_back(candidate_of(workload, target, schedule));
+    return all;
   }
 
   Space space(const Workload& workload, const Target&) const override {
-    return sparse_space(*read_conv(workload, nullptr)->weight->constant);
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    return SparseForm::space(*problem.weight->constant, problem.geometry.oc);
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
                       const Schedule& schedule) const override {
-    return candidate_of(workload, target, value_of(schedule, "nonzeros"));
+    return candidate_of(workload, target, schedule);
   }
 
-  static Candidate candidate_of(const Workload& workload, const Target& target, int64_t nonzeros) {
+  static Candidate candidate_of(const Workload& workload, const Target& target, const Schedule& schedule) {
     // Cycles of a vector and of a row's piece that are gathered, and of a result that is stored by rows.
-    constexpr double kVector = 3.5, kPiece = 40, kStored = 0.5;
+    constexpr double kVector = 3.5, kPiece = 25, kStored = 0.5;
     const ConvProblem problem = *read_conv(workload, nullptr);
     const ConvShape s = problem.hint_shape();
-    const SparsePlan plan = SparsePlan::of(s, nonzeros, target.lanes());
+    const SparseForm form = SparseForm::of(sparse_matrix(problem), schedule);
+    const SparsePlan plan = SparsePlan::of(s, form, target.lanes());
     const auto real = [](int64_t value) { return static_cast<double>(value); };
     const double runs = real(std::max<int64_t>(1, plan.runs));
     const double width = real(ceil_div(plan.count, target.lanes())) / runs;
@@ -247,21 +261,21 @@ class SparseConvRoutine final : public RoutineOf<SparseConvRoutine, ConvRoutine>
         SparsePlan::is_dense(s) ? 1 : 1 + width * real(target.lanes()) / real(std::max<int64_t>(1, plan.step));
     const double cycles =
         real(s.n) * runs *
-        (sparse_cycles(real(nonzeros), real(s.oc), {width, width * real(target.lanes()) * 4 * lines, s.kw == 1}) +
+        (sparse_cycles(form, {width, width * real(target.lanes()) * 4 * lines, s.kw == 1}) +
          (plan.store > 0 ? real(s.oc) * (pieces * kPiece + width * kStored * real(target.lanes())) : 0) +
          lines * real(plan.parts) *
              (width * kVector * (s.stride_w > 1 ? real(target.lanes()) / 2 : 1) + pieces * kPiece));
     UnfittedLoad load;
     load.arithmetic_us = cycles_us(cycles, target);
     load.bytes = problem.traffic_bytes(1, 1);
-    load.constant_bytes = real(nonzeros) * 8;
+    load.constant_bytes = real(form.size()) * 4;
     load.tasks = plan.split.serial ? 1 : real(plan.split.tasks);
     Candidate c = conv_candidate(workload, problem, 1, 1);
-    c.schedule = {{"nonzeros", nonzeros}};
+    c.schedule = schedule;
     c.cost.time_us = unfitted_us(load, target) + activation_us(problem.epilogue, *problem.y, target);
     c.cost.error = kSparseError;
     c.cost.workspace_bytes = plan.split.scratch_bytes() + plan.table_bytes;
-    c.cost.packed_bytes = (2 * nonzeros + s.oc + 1 + (problem.bias ? s.oc : 0)) * 4;
+    c.cost.packed_bytes = (form.size() + (problem.bias ? s.oc : 0)) * 4;
     return c;
   }
 
@@ -278,7 +292,7 @@ class SparseConvRoutine final : public RoutineOf<SparseConvRoutine, ConvRoutine>
     if (problem.geometry.groups != 1) return "more than one group";
     if (problem.geometry.taps() > kMaxSparseTaps) return "the kernel has more than 128 taps";
     if (const char* why = reject_run_time_weights(problem)) return why;
-    if (const char* why = reject_sparse(*problem.weight->constant)) return why;
+    if (const char* why = reject_sparse(*problem.weight->constant, sparse_matrix(problem))) return why;
     return std::nullopt;
   }
 };

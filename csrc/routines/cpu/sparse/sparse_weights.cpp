@@ -8,19 +8,38 @@
 namespace neo {
 namespace {
 
-constexpr double kLeastZeros = 0.6;
+// Shares of zeros from which on the sparse kernels have less to do than the dense ones: of weights, and of blocks.
+constexpr double kMinZeros = 0.6, kMinZeroBlocks = 0.4;
 
-int64_t most_nonzeros(const Tensor& weight) {
-  return static_cast<int64_t>((1 - kLeastZeros) * static_cast<double>(weight.size()));
+int64_t max_nonzeros(int64_t weights) {
+  return static_cast<int64_t>((1 - kMinZeros) * static_cast<double>(weights));
+}
+int64_t max_blocks(int64_t outputs, int64_t sources) {
+  const int64_t blocks = outputs > 1 ? ceil_div(outputs, int64_t{kSparseBlock}) * sources : 0;
+  return static_cast<int64_t>((1 - kMinZeroBlocks) * static_cast<double>(blocks));
+}
+
+// Blocks that are not all zeros.
+int64_t blocks_of(const SparseMatrix& weight) {
+  int64_t blocks = 0;
+  for (int64_t first = 0; first < weight.outputs; first += kSparseBlock) {
+    const int64_t end = std::min(first + kSparseBlock, weight.outputs);
+    for (int64_t source = 0; source < weight.sources; ++source) {
+      bool is_zero = true;
+      for (int64_t output = first; output < end; ++output) is_zero = is_zero && weight(output, source) == 0.0f;
+      blocks += !is_zero;
+    }
+  }
+  return blocks;
 }
 
 }  // namespace
 
-const char* reject_sparse(const Tensor& weight) {
+const char* reject_sparse(const Tensor& weight, const SparseMatrix& matrix) {
   if (weight.size() == 0) return "there are no weights";
   if (weight.is_splat()) return "all weights are alike";
-  if (!weight.is_absent() && nonzeros_of(weight) > most_nonzeros(weight))
-    return "fewer than 60 % of the weights are zeros";
+  if (!weight.is_absent() && SparseForm::schedules(weight, matrix).empty())
+    return "fewer than 60 % of the weights are zeros, and fewer than 40 % of blocks of four outputs";
   return nullptr;
 }
 
@@ -29,59 +48,115 @@ int64_t nonzeros_of(const Tensor& weight) {
   return weight.size() - std::count(w, w + weight.size(), 0.0f);
 }
 
-Space sparse_space(const Tensor& weight) {
-  if (!weight.is_absent()) return {};
-  std::vector<int64_t> counts(static_cast<size_t>(most_nonzeros(weight)) + 1);
-  std::iota(counts.begin(), counts.end(), 0);
-  return Space({{"nonzeros", std::move(counts)}}, [](std::span<const int64_t>) { return true; });
+SparseForm SparseForm::of(const SparseMatrix& weight, const Schedule& schedule) {
+  SparseForm form{weight.outputs, weight.sources, value_of(schedule, "nonzeros"), false};
+  if (const int64_t blocks = value_of(schedule, "blocks"); blocks > 0) {
+    form.count = blocks;
+    form.is_block = true;
+  }
+  return form;
 }
 
-Tensor SparseForm::pack(const Value* weight, PackedStore& store,
-                        const std::function<float(int64_t, int64_t)>& weight_at) const {
-  static_assert(sizeof(SparseWeight) == 2 * sizeof(float));
-  NEO_CHECK(nonzeros >= 0 && nonzeros <= outputs * sources, Model, "load",
-            "sparse weights must be at most all of the weights. Got ", nonzeros);
-  Tensor packed = store.floats(size(), {weight}, [&](float* to) { fill(weight_at, to); });
+std::vector<Schedule> SparseForm::schedules(const Tensor& weight, const SparseMatrix& matrix) {
+  std::vector<Schedule> all;
+  if (weight.is_absent()) return all;
+  const int64_t nonzeros = nonzeros_of(weight), most = max_blocks(matrix.outputs, matrix.sources);
+  if (nonzeros <= max_nonzeros(weight.size())) all.push_back({{"nonzeros", nonzeros}});
+  // No fewer weights are in blocks than are not zero.
+  if (nonzeros == 0 || nonzeros > most * kSparseBlock) return all;
+  if (const int64_t blocks = blocks_of(matrix); blocks <= most) all.push_back({{"blocks", blocks}});
+  return all;
+}
+
+Space SparseForm::space(const Tensor& weight, int64_t outputs) {
+  if (!weight.is_absent()) return {};
+  const auto up_to = [](int64_t most) {
+    std::vector<int64_t> counts(static_cast<size_t>(most) + 1);
+    std::iota(counts.begin(), counts.end(), 0);
+    return counts;
+  };
+  const int64_t sources = weight.size() / std::max<int64_t>(1, outputs);
+  return Space({{"nonzeros", up_to(max_nonzeros(weight.size()))}, {"blocks", up_to(max_blocks(outputs, sources))}},
+               [](std::span<const int64_t> v) { return v[0] == 0 || v[1] == 0; });
+}
+
+namespace {
+
+template <int kOutputs>
+void fill_groups(const SparseMatrix& matrix, int64_t expected, int64_t groups, float* to) {
+  auto* begin = reinterpret_cast<int32_t*>(to);
+  auto* next = reinterpret_cast<SparseWeights<kOutputs>*>(to + groups + 1);
+  int32_t count = 0;
+  for (int64_t group = 0; group < groups; ++group) {
+    begin[group] = count;
+    for (int64_t source = 0; source < matrix.sources; ++source) {
+      SparseWeights<kOutputs> weights = {static_cast<int32_t>(source), {}};
+      bool is_zero = true;
+      for (int i = 0; i < kOutputs && group * kOutputs + i < matrix.outputs; ++i) {
+        weights.value[i] = matrix(group * kOutputs + i, source);
+        is_zero = is_zero && weights.value[i] == 0.0f;
+      }
+      if (is_zero) continue;
+      NEO_ASSERT(count < expected, "a schedule is of its weights");
+      next[count++] = weights;
+    }
+  }
+  begin[groups] = count;
+  NEO_ASSERT(count == expected, "a schedule is of its weights");
+}
+
+}  // namespace
+
+Tensor SparseForm::pack(const Value* weight, const SparseMatrix& matrix, PackedStore& store) const {
+  NEO_CHECK(count >= 0 && count <= groups() * sources, Model, "load",
+            "sparse weights must be at most all of the weights. Got ", count);
+  Tensor packed = store.floats(size(), {weight}, [&](float* to) { fill(matrix, to); });
   if (is_sound(packed)) return packed;
   // A benchmark hands out any memory, since what is packed seldom matters to the time.
-  NEO_CHECK(!weight->constant->is_absent(), Model, "load", "sparse weights must be of the sources that there are");
+  NEO_CHECK(matrix.at, Model, "load", "sparse weights must be of the sources that there are");
   packed = Tensor(DType::Float32, {size()});
-  fill(weight_at, packed.as<float>());
+  fill(matrix, packed.as<float>());
   return packed;
 }
 
-void SparseForm::fill(const std::function<float(int64_t, int64_t)>& weight_at, float* to) const {
-  auto* begin = reinterpret_cast<int32_t*>(to);
-  auto* next = reinterpret_cast<SparseWeight*>(to + outputs + 1);
-  int32_t count = 0;
-  for (int64_t k = 0; k < outputs; ++k) {
-    begin[k] = count;
-    for (int64_t source = 0; source < sources; ++source) {
-      const float value = weight_at(k, source);
-      if (value == 0.0f) continue;
-      NEO_ASSERT(count < nonzeros, "a schedule is of its weights");
-      next[count++] = {static_cast<int32_t>(source), value};
-    }
-  }
-  begin[outputs] = count;
-  NEO_ASSERT(count == nonzeros, "a schedule is of its weights");
+void SparseForm::set(const Tensor& packed, int64_t group, SparseRun& run) const {
+  const auto* begin = reinterpret_cast<const int32_t*>(packed.as<float>());
+  run.weights = packed.as<float>() + groups() + 1 + begin[group] * (1 + this->group());
+  run.weight_count = begin[group + 1] - begin[group];
+  run.is_block = is_block;
+  run.outputs = std::min(this->group(), outputs - group * this->group());
+}
+
+void SparseForm::fill(const SparseMatrix& matrix, float* to) const {
+  static_assert(sizeof(SparseWeights<kSparseBlock>) == (1 + kSparseBlock) * sizeof(float));
+  is_block ? fill_groups<kSparseBlock>(matrix, count, groups(), to) : fill_groups<1>(matrix, count, groups(), to);
 }
 
 bool SparseForm::is_sound(const Tensor& packed) const {
-  const int32_t* begin = starts(packed);
-  const bool rises = std::is_sorted(begin, begin + outputs + 1) && begin[0] == 0;
-  return rises && begin[outputs] == nonzeros &&
-         std::all_of(weights(packed), weights(packed) + nonzeros,
-                     [&](const SparseWeight& w) { return w.source >= 0 && w.source < sources; });
+  const auto* begin = reinterpret_cast<const int32_t*>(packed.as<float>());
+  if (!std::is_sorted(begin, begin + groups() + 1) || begin[0] != 0 || begin[groups()] != count) return false;
+  const int32_t* source = begin + groups() + 1;
+  for (int64_t i = 0; i < count; ++i, source += 1 + group()) {
+    if (*source < 0 || *source >= sources) return false;
+  }
+  return true;
 }
 
-double sparse_cycles(double nonzeros, double outputs, const SparseRunSize& run) {
-  // Cycles of a vector from the first cache, on two lines of it, and from the second; the least that a weight takes,
-  // for one result too; and what an output takes to begin.
-  constexpr double kNear = 1.5, kSplit = 2.6, kFar = 3, kLeast = 5, kOne = 2.2, kOutput = 40, kNearBytes = 24576;
-  if (run.vectors == 0) return nonzeros * kOne + outputs * kOutput;
-  const double vector = run.source_bytes > kNearBytes ? kFar : (run.is_aligned ? kNear : kSplit);
-  return nonzeros * std::max(kLeast, run.vectors * vector) + outputs * kOutput;
+double sparse_cycles(const SparseForm& form, const SparseRunSize& run) {
+  // Cycles of a vector from the first cache, and from the second; the least that a weight takes, for one result too;
+  // and what an output takes to begin. A vector on two lines of a cache takes longer, but each place of a kernel's row
+  // reads the same lines.
+  constexpr double kNear = 1.5, kFar = 3, kSplit = 2.6, kLeast = 5, kOne = 2.2, kOutput = 40, kNearBytes = 24576;
+  // The same of a block.
+  constexpr double kBlockNear = 2.4, kBlockFar = 4, kBlockSplit = 2.8, kBlockLeast = 6, kBlockOne = 4;
+  const double count = static_cast<double>(form.count),
+               start = kOutput * static_cast<double>(form.is_block ? 2 * form.groups() : form.outputs);
+  if (run.vectors == 0) return count * (form.is_block ? kBlockOne : kOne) + start;
+  const bool is_far = run.source_bytes > kNearBytes;
+  const double split = form.is_block ? kBlockSplit : kSplit, far = form.is_block ? kBlockFar : kFar,
+               near = form.is_block ? kBlockNear : kNear;
+  const double vector = !run.is_aligned ? split : (is_far ? far : near);
+  return count * std::max(form.is_block ? kBlockLeast : kLeast, run.vectors * vector) + start;
 }
 
 }  // namespace neo

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <functional>
-#include <initializer_list>
+#include <vector>
 
+#include "base/int_math.h"
 #include "routines/cpu/sparse/sparse.h"
 #include "routines/packed_store.h"
 #include "routines/space.h"
@@ -13,28 +13,46 @@ namespace neo {
 // left out, which only a caller who asks for the direct methods notices.
 constexpr double kSparseError = 1e-6;
 
+// Weights of outputs for sources, in floats from one to the next.
+struct SparseMatrix {
+  const float* at = nullptr;  // null: not known
+  int64_t outputs = 0, sources = 0;
+  int64_t output_step = 0, source_step = 0;
+
+  float operator()(int64_t output, int64_t source) const { return at[output * output_step + source * source_step]; }
+};
+
 // Why not weights that are known, or null. Fewer zeros leave more to do than the dense kernels lose by multiplying
 // them. A saved module has the packed weights alone: then nothing is known of them but their number.
-const char* reject_sparse(const Tensor& weight);
+const char* reject_sparse(const Tensor& weight, const SparseMatrix& matrix);
 int64_t nonzeros_of(const Tensor& weight);
-// "nonzeros" where only a schedule tells how many there are: empty where the weights do.
-Space sparse_space(const Tensor& weight);
 
-// The weights of some outputs for some sources that are no zeros: where each output's begin, then the weights.
+// The weights of some outputs for some sources that are no zeros: where those of each output begin, or of each block of
+// kSparseBlock outputs, then the weights.
 struct SparseForm {
-  int64_t outputs = 0, sources = 0, nonzeros = 0;
+  int64_t outputs = 0, sources = 0;
+  int64_t count = 0;  // of SparseWeights
+  bool is_block = false;
 
-  int64_t size() const { return outputs + 1 + 2 * nonzeros; }  // floats
-  static const int32_t* starts(const Tensor& packed) { return reinterpret_cast<const int32_t*>(packed.as<float>()); }
-  const SparseWeight* weights(const Tensor& packed) const {
-    return reinterpret_cast<const SparseWeight*>(packed.as<float>() + outputs + 1);
-  }
+  // As a schedule has it: "nonzeros" of single outputs, or "blocks".
+  static SparseForm of(const SparseMatrix& weight, const Schedule& schedule);
+  // The schedules that weights which are known have zeros enough for: of single outputs, and of blocks.
+  static std::vector<Schedule> schedules(const Tensor& weight, const SparseMatrix& matrix);
+  // All that weights may have which are not known; empty where they are.
+  static Space space(const Tensor& weight, int64_t outputs);
 
-  // Packs what weight_at(output, source) gives of a value's constant, or checks what a saved module's store has.
-  Tensor pack(const Value* weight, PackedStore& store, const std::function<float(int64_t, int64_t)>& weight_at) const;
+  int64_t group() const { return is_block ? kSparseBlock : 1; }  // outputs of each
+  int64_t groups() const { return ceil_div(outputs, group()); }
+  int64_t weights() const { return count * group(); }
+  int64_t size() const { return groups() + 1 + count * (1 + group()); }  // floats
+
+  // Packs a value's constant, or checks what a saved module's store has.
+  Tensor pack(const Value* weight, const SparseMatrix& matrix, PackedStore& store) const;
+  // Sets the weights and outputs of a run.
+  void set(const Tensor& packed, int64_t group, SparseRun& run) const;
 
  private:
-  void fill(const std::function<float(int64_t, int64_t)>& weight_at, float* to) const;
+  void fill(const SparseMatrix& matrix, float* to) const;
   // Whether what is packed keeps to the weights and sources that there are.
   bool is_sound(const Tensor& packed) const;
 };
@@ -46,6 +64,6 @@ struct SparseRunSize {
   bool is_aligned = true;   // whether each begins where a vector does
 };
 // Cycles of all outputs of a run.
-double sparse_cycles(double nonzeros, double outputs, const SparseRunSize& run);
+double sparse_cycles(const SparseForm& form, const SparseRunSize& run);
 
 }  // namespace neo
