@@ -12,13 +12,16 @@ import argparse
 import math
 import os
 import signal
-import statistics
 import subprocess
 import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import neo
 from rich.console import Console
+from rich.progress import track
 
 from benchmarks import environment, native_program, page, results
 from benchmarks.results import Section
@@ -34,68 +37,71 @@ POOLS: dict[str, tuple[str, dict[str, str]]] = {
 Times = dict[str, list[float]]
 
 
-def measure(program: Path, module: Path, shape: tuple[int, ...], threads: int, rounds: int) -> Times:
-    """Call a saved network over each pool, in turns.
+@dataclass(frozen=True)
+class Case:
+    """A saved network of one float32 input, and the threads of each team."""
+
+    network: str
+    threads: int
+    module: Path
+    shape: tuple[int, ...]
+
+
+def measure(program: Path, cases: Sequence[Case], rounds: int) -> list[Times]:
+    """Call each saved network over each pool, all in turns: a machine's bad minutes meet all of them.
 
     Parameters
     ----------
     program : Path
         The compiled ``micro/pool_networks.cpp``.
-    module : Path
-        The saved network, of one float32 input.
-    shape : tuple of int
-        Of the input.
-    threads : int
-        Of each team.
+    cases : sequence of Case
+        What to call.
     rounds : int
-        Slices of each pool.
+        Slices of each case and pool.
     """
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("OMP_", "GOMP_", "NEO_"))}
-    running = {
-        name: subprocess.Popen(
-            [str(program), kind, str(threads), str(module), *map(str, shape)],
-            env=clean | surroundings,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for name, (kind, surroundings) in POOLS.items()
-    }
-    times: Times = {name: [] for name in running}
-    try:
-        # The first slices warm up.
-        for _ in range(rounds + 1):
-            for name, process in running.items():
+    times: list[Times] = [{name: [] for name in POOLS} for _ in cases]
+    with ExitStack() as stack:
+        running = []
+        for case, found in zip(cases, times, strict=True):
+            for name, (kind, surroundings) in POOLS.items():
+                process = subprocess.Popen(
+                    [str(program), kind, str(case.threads), str(case.module), *map(str, case.shape)],
+                    env=clean | surroundings,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+                stack.callback(process.communicate)
+                stack.callback(process.send_signal, signal.SIGCONT)
+                running.append((process, found[name]))
+        for _ in track(range(rounds + 1), description="rounds"):
+            for process, slices in running:
                 assert process.stdin is not None
                 assert process.stdout is not None
                 process.send_signal(signal.SIGCONT)
                 process.stdin.write("\n")
                 process.stdin.flush()
-                times[name].append(float(process.stdout.readline()))
+                slices.append(float(process.stdout.readline()))
                 # OpenMP's threads that wait actively never end it.
                 process.send_signal(signal.SIGSTOP)
-    finally:
-        for process in running.values():
-            process.send_signal(signal.SIGCONT)
-            process.communicate()
-    return {name: found[1:] for name, found in times.items()}
+    # The first slices warm up.
+    return [{name: slices[1:] for name, slices in found.items()} for found in times]
 
 
-def rows_of(network: str, threads: int, times: Times) -> list[str]:
-    """Return a row: images per second of each pool, and neo's over OpenMP's.
+def row_of(case: Case, times: Times) -> list[str]:
+    """Return a row: images per second of each pool, in its best slice, and neo's over OpenMP's.
 
     Parameters
     ----------
-    network : str
-        Its name.
-    threads : int
-        Of the teams.
+    case : Case
+        What was called.
     times : dict
         Of `measure`.
     """
-    rates = {name: 1000 / statistics.median(found) for name, found in times.items()}
-    ratios = [theirs / ours for ours, theirs in zip(times["neo"], times["OpenMP"], strict=True)]
-    return [network, str(threads), *(page.number(rate) for rate in rates.values()), f"{statistics.median(ratios):.2f}"]
+    best = {name: min(found) for name, found in times.items()}
+    rates = (page.number(1000 / ms) for ms in best.values())
+    return [case.network, str(case.threads), *rates, f"{best['OpenMP'] / best['neo']:.2f}"]
 
 
 def main(words: list[str] | None = None) -> None:
@@ -112,7 +118,7 @@ def main(words: list[str] | None = None) -> None:
     arguments = parser.parse_args(words)
     console = Console(soft_wrap=True)
     entries = {entry.name: entry for entry in SUITES["networks"][1]()}
-    rows: list[list[str]] = []
+    cases = []
     with tempfile.TemporaryDirectory() as folder:
         try:
             program = native_program.build(Path(folder), "pool_networks", arguments.build, ["-fopenmp"])
@@ -122,19 +128,20 @@ def main(words: list[str] | None = None) -> None:
             path, feeds = entries[name].prepare(arguments.cache.resolve())
             (x,) = feeds.values()
             for threads in range(1, arguments.threads + 1):
-                with console.status(f"measure {name}, {threads} threads"):
+                with console.status(f"compile {name}, {threads} threads"):
                     module = Path(folder) / f"{name}-{threads}.neo"
                     neo.compile(path, threads=threads, executors=1).save(module)
-                    rows.append(rows_of(name, threads, measure(program, module, x.shape, threads, arguments.rounds)))
-                console.print("  ".join(rows[-1]), highlight=False)
+                cases.append(Case(name, threads, module, x.shape))
+        rows = [row_of(*found) for found in zip(cases, measure(program, cases, arguments.rounds), strict=True)]
     for threads in range(1, arguments.threads + 1):
         ratios = [float(row[-1]) for row in rows if row[1] == str(threads)]
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
         rows.append(["geometric mean", str(threads), *[""] * len(POOLS), f"{mean:.2f}"])
+    for row in rows:
+        console.print("  ".join(row), highlight=False)
     text = (
         "Images per second of the same saved module over neo's pool, over the same with pinned workers, and over OpenMP "
-        f"(GCC's, waiting actively, bound to cores); medians of {arguments.rounds} slices of 0.3 s in turns, and the "
-        "median of the rounds' ratios of neo to OpenMP."
+        f"(GCC's, waiting actively, bound to cores): the best of {arguments.rounds} slices of 0.3 s, in turns with all others."
     )
     place = "; ".join(f"{key}: {value}" for key, value in environment.describe().items())
     notes = [f"Measured on {place}; commit {environment.commit()}; load average {os.getloadavg()[0]:.1f} at the end."]
