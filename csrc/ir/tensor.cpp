@@ -96,7 +96,7 @@ struct Tensor::Splat {
   std::string text;               // a string's element
   char number[16] = {};           // any other dtype's
   const void* element = nullptr;  // null: absent, or computed
-  std::function<Tensor()> compute;
+  Fill fill;
   std::once_flag written;
   std::atomic<bool> is_written{false};
   std::shared_ptr<void> memory;
@@ -138,9 +138,9 @@ Tensor Tensor::splat(DType dtype, Dims dims, const void* element) {
   return t;
 }
 
-Tensor Tensor::computed(DType dtype, Dims dims, std::function<Tensor()> compute) {
+Tensor Tensor::computed(DType dtype, Dims dims, Fill fill) {
   Tensor t = absent(dtype, std::move(dims));
-  t.splat_->compute = std::move(compute);
+  t.splat_->fill = std::move(fill);
   return t;
 }
 
@@ -155,7 +155,7 @@ Tensor Tensor::absent(DType dtype, Dims dims) {
 }
 
 bool Tensor::is_absent() const {
-  return splat_ != nullptr && splat_->element == nullptr && !splat_->compute;
+  return splat_ != nullptr && splat_->element == nullptr && !splat_->fill;
 }
 
 bool Tensor::is_splat() const {
@@ -172,15 +172,10 @@ void* Tensor::data() const {
   NEO_CHECK(!is_absent(), Model, "load", "the contents of a constant that is read must be saved. Got only ",
             name(dtype_), neo::to_string(dims_));
   std::call_once(splat_->written, [&] {
-    if (splat_->compute) {
-      const Tensor made = splat_->compute();
-      NEO_ASSERT(made.dtype() == dtype_ && made.size() == size_ && made.owner(), "a computed constant is as declared");
-      splat_->memory = made.owner();
-      splat_->is_written = true;
-      return;
-    }
     std::shared_ptr<void> memory = allocate(dtype_, size_);
-    if (dtype_ == DType::String) {
+    if (splat_->fill) {
+      splat_->fill(0, size_, memory.get());
+    } else if (dtype_ == DType::String) {
       auto* strings = static_cast<std::string*>(memory.get());
       for (int64_t i = 0; i < size_; ++i) copy_strings(&splat_->text, 1, strings + i);
     } else {
@@ -195,12 +190,36 @@ void* Tensor::data() const {
       }
     }
     splat_->memory = std::move(memory);
+    splat_->is_written = true;
   });
   return splat_->memory.get();
 }
 
-Tensor Tensor::looked_at() const {
-  return splat_ && splat_->compute && !splat_->is_written ? splat_->compute().reshaped(dims_) : *this;
+void Tensor::copy_numbers(int64_t begin, int64_t count, void* to) const {
+  NEO_ASSERT(dtype_ != DType::String && begin >= 0 && count >= 0 && count <= size_ - begin, "copying ", count, " from ",
+             begin, " of ", size_);
+  const auto item = static_cast<size_t>(item_bytes(dtype_));
+  if (splat_ && !splat_->is_written && splat_->fill) {
+    splat_->fill(begin, count, to);
+  } else if (is_splat()) {
+    for (int64_t i = 0; i < count; ++i) std::memcpy(static_cast<char*>(to) + static_cast<size_t>(i) * item, splat_->number, item);
+  } else if (count > 0) {
+    std::memcpy(to, as<char>() + static_cast<size_t>(begin) * item, static_cast<size_t>(count) * item);
+  }
+}
+
+void Tensor::visit_numbers(const std::function<bool(const void*, int64_t)>& visit) const {
+  if (!splat_ || splat_->is_written || !splat_->fill) {
+    visit(data(), size_);
+    return;
+  }
+  constexpr int64_t kPiece = 1 << 14;
+  const Tensor piece(dtype_, {std::min(kPiece, size_)});
+  for (int64_t begin = 0; begin < size_; begin += kPiece) {
+    const int64_t count = std::min(kPiece, size_ - begin);
+    splat_->fill(begin, count, piece.data());
+    if (!visit(piece.data(), count)) return;
+  }
 }
 
 Tensor Tensor::reshaped(Dims dims) const {

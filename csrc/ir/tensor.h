@@ -28,8 +28,10 @@ class Tensor {
   // kept and read often.
   static Tensor in_new_pages(DType dtype, Dims dims);
   static Tensor splat(DType dtype, Dims dims, const void* element);
-  // The tensor that `compute` gives, of this dtype and these dims, asked once at most.
-  static Tensor computed(DType dtype, Dims dims, std::function<Tensor()> compute);
+  // Writes `count` elements from the one at `begin` on.
+  using Fill = std::function<void(int64_t begin, int64_t count, void* to)>;
+  // Numbers that `fill` gives, of any part and from any thread; all of them are kept once data() has asked for them.
+  static Tensor computed(DType dtype, Dims dims, Fill fill);
   // A constant of which only dtype and dims are at hand: reading it is a Model error.
   static Tensor absent(DType dtype, Dims dims);
   bool is_absent() const;
@@ -56,9 +58,12 @@ class Tensor {
   }
   std::string* strings() const { return as<std::string>(); }
 
-  // The same elements in memory. Elements that are computed, and that nobody has read, are computed for the caller
-  // alone: for a look at what may not be used.
-  Tensor looked_at() const;
+  // Copies `count` numbers from the one at `begin` on. Those that are computed are not kept, nor is a splat written
+  // out: for a look at what may not be used.
+  void copy_numbers(int64_t begin, int64_t count, void* to) const;
+  // Calls visit(elements, count) with all numbers in order, in pieces where they are not in memory, as long as it
+  // returns true.
+  void visit_numbers(const std::function<bool(const void*, int64_t)>& visit) const;
 
   // The same elements under other dims of equal count; shares memory.
   Tensor reshaped(Dims dims) const;

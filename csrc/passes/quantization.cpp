@@ -124,22 +124,23 @@ std::optional<Tensor> dequantized_blocks(const Tensor& codes, const Tensor& scal
   int64_t inner = 1;
   for (size_t i = static_cast<size_t>(axis) + 1; i < dims.size(); ++i) inner *= dims[i];
   const Tensor zeros = zero ? *zero : Tensor();
-  return Tensor::computed(DType::Float32, dims, [codes, scale, zeros, numbers = *numbers, axis, block, inner] {
-    Tensor real(DType::Float32, codes.dims());
-    const int64_t along = codes.dims()[static_cast<size_t>(axis)], runs = codes.size() / std::max<int64_t>(1, inner);
-    const auto* from = codes.as<uint8_t>();
+  return Tensor::computed(DType::Float32, dims, [codes, scale, zeros, numbers = *numbers, axis, block, inner](
+                                                    int64_t begin, int64_t size, void* elements) {
+    const int64_t along = codes.dims()[static_cast<size_t>(axis)], end = begin + size;
+    const auto* from = codes.as<uint8_t>() + begin;
     const auto* scales = scale.as<float>();
     const uint8_t* const zero_codes = zeros.defined() ? zeros.as<uint8_t>() : nullptr;
-    auto* to = real.as<float>();
+    auto* to = static_cast<float*>(elements);
     const int64_t count = scale.dims()[static_cast<size_t>(axis)];
-    for (int64_t run = 0; run < runs; ++run) {
-      const int64_t at = (run / along * count + run % along / block) * inner;
-      for (int64_t i = 0; i < inner; ++i) {
-        const int code = numbers[*from++] - (zero_codes ? numbers[zero_codes[at + i]] : 0);
-        *to++ = static_cast<float>(code) * scales[at + i];
+    for (int64_t at = begin; at < end;) {
+      const int64_t run = at / inner, first = at % inner, last = std::min(inner, first + end - at);
+      const int64_t grid = (run / along * count + run % along / block) * inner;
+      for (int64_t i = first; i < last; ++i) {
+        const int code = numbers[*from++] - (zero_codes ? numbers[zero_codes[grid + i]] : 0);
+        *to++ = static_cast<float>(code) * scales[grid + i];
       }
+      at += last - first;
     }
-    return real;
   });
 }
 
@@ -156,23 +157,23 @@ std::optional<Tensor> dequantized(const Tensor& codes, const Tensor& scale, cons
   const auto fits = [&](const Tensor& t) { return t.size() == 1 || (t.rank() == 1 && t.size() == along); };
   if (!fits(scale) || (zero && !fits(*zero))) return std::nullopt;
   const std::vector<double> zeros = zero ? load_doubles(*zero) : std::vector<double>{0};
-  return Tensor::computed(DType::Float32, dims, [codes, scale, zeros, inner, along] {
-    Tensor real(DType::Float32, codes.dims());
-    const bool has_sign = codes.dtype() == DType::Int8;
-    const auto* from = codes.as<uint8_t>();
-    const auto* scales = scale.as<float>();
-    auto* to = real.as<float>();
-    int64_t c = 0;
-    for (int64_t i = 0; i < codes.size(); i += inner, c = c + 1 == along ? 0 : c + 1) {
-      const float by = scales[c % scale.size()];
-      const double zero_point = zeros[static_cast<size_t>(c) % zeros.size()];
-      for (int64_t k = i; k < i + inner; ++k) {
-        const int code = has_sign ? static_cast<int8_t>(from[k]) : from[k];
-        to[k] = static_cast<float>(code - zero_point) * by;
-      }
-    }
-    return real;
-  });
+  return Tensor::computed(
+      DType::Float32, dims, [codes, scale, zeros, inner, along](int64_t begin, int64_t size, void* elements) {
+        const bool has_sign = codes.dtype() == DType::Int8;
+        const auto* from = codes.as<uint8_t>() + begin;
+        const auto* scales = scale.as<float>();
+        auto* to = static_cast<float*>(elements);
+        for (int64_t at = begin, end = begin + size; at < end;) {
+          const int64_t c = at / inner % along, count = std::min(inner - at % inner, end - at);
+          const float by = scales[c % scale.size()];
+          const double zero_point = zeros[static_cast<size_t>(c) % zeros.size()];
+          for (int64_t k = 0; k < count; ++k) {
+            const int code = has_sign ? static_cast<int8_t>(*from++) : *from++;
+            *to++ = static_cast<float>(code - zero_point) * by;
+          }
+          at += count;
+        }
+      });
 }
 
 namespace {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <numeric>
 #include <thread>
 
 #include "base/check.h"
@@ -240,42 +241,68 @@ TEST(Tensor, ASplatIsWrittenOutOnce) {
   EXPECT_FALSE(identical(splat, dense.reshaped({7000})));
 }
 
-TEST(Tensor, ALookAtAComputedOneLeavesItAsItIs) {
-  int times = 0;
-  const Tensor lazy = Tensor::computed(DType::Float32, {2, 3}, [&] {
-    ++times;
-    Tensor made(DType::Float32, {6});
-    std::fill_n(made.as<float>(), 6, 1.5f);
-    return made;
+// Counts from 0; `elements` is how many were asked for.
+Tensor counting(Dims dims, std::atomic<int64_t>& elements) {
+  return Tensor::computed(DType::Float32, std::move(dims), [&](int64_t begin, int64_t count, void* to) {
+    elements += count;
+    std::iota(static_cast<float*>(to), static_cast<float*>(to) + count, static_cast<float>(begin));
   });
-  EXPECT_EQ(lazy.looked_at().dims(), (Dims{2, 3}));
-  EXPECT_EQ(lazy.reshaped({6}).looked_at().as<float>()[5], 1.5f);
-  EXPECT_EQ(times, 2);
-  const float* const kept = lazy.as<float>();
-  EXPECT_EQ(times, 3);
-  EXPECT_EQ(lazy.looked_at().as<float>(), kept);
-  EXPECT_EQ(times, 3);
-  const Tensor plain(DType::Float32, {2});
-  EXPECT_EQ(plain.looked_at().data(), plain.data());
-  EXPECT_TRUE(Tensor::absent(DType::Float32, {2}).looked_at().is_absent());
+}
+
+TEST(Tensor, ALookAtAComputedOneLeavesItAsItIs) {
+  constexpr int64_t kCount = 40000;
+  std::atomic<int64_t> elements = 0;
+  const Tensor lazy = counting({4, kCount / 4}, elements);
+  float some[3] = {};
+  lazy.reshaped({kCount}).copy_numbers(kCount - 3, 3, some);
+  EXPECT_EQ(some[0], kCount - 3);
+  EXPECT_EQ(some[2], kCount - 1);
+  EXPECT_EQ(elements, 3);
+  int64_t seen = 0, pieces = 0;
+  const auto count = [&](const void* numbers, int64_t many) {
+    EXPECT_EQ(*static_cast<const float*>(numbers), static_cast<float>(seen));
+    seen += many;
+    ++pieces;
+    return true;
+  };
+  lazy.visit_numbers(count);
+  EXPECT_EQ(seen, kCount);
+  EXPECT_GT(pieces, 1);
+  lazy.visit_numbers([&](const void*, int64_t) { return --pieces < 0; });  // ends after the first
+  EXPECT_EQ(pieces, 1);
+  const int64_t before = elements;
+  EXPECT_EQ(lazy.as<float>()[7], 7.0f);
+  EXPECT_EQ(elements, before + kCount);
+  seen = pieces = 0;
+  lazy.visit_numbers(count);  // of what is in memory, at once
+  lazy.copy_numbers(1, 2, some);
+  EXPECT_EQ(some[1], 2.0f);
+  EXPECT_EQ(pieces, 1);
+  EXPECT_EQ(elements, before + kCount);
+}
+
+TEST(Tensor, NumbersOfSplatsAndPlainTensorsAreCopied) {
+  const float element = 2.5f;
+  float some[2] = {};
+  Tensor::splat(DType::Float32, {9}, &element).copy_numbers(4, 2, some);
+  EXPECT_EQ(some[1], 2.5f);
+  const std::vector<float> three{1, 2, 3};
+  Tensor::from<float>(DType::Float32, {3}, three).copy_numbers(1, 2, some);
+  EXPECT_EQ(some[1], 3.0f);
+  Tensor(DType::Float32, {0}).copy_numbers(0, 0, some);
 }
 
 TEST(Tensor, AComputedOneIsComputedOnceAndWhereItIsRead) {
-  std::atomic<int> times = 0;
-  const Tensor lazy = Tensor::computed(DType::Float32, {2, 3}, [&] {
-    ++times;
-    Tensor made(DType::Float32, {2, 3});
-    std::fill_n(made.as<float>(), 6, 1.5f);
-    return made;
-  });
+  std::atomic<int64_t> elements = 0;
+  const Tensor lazy = counting({2, 3}, elements);
   EXPECT_FALSE(lazy.is_splat());
   EXPECT_FALSE(lazy.is_absent());
   EXPECT_EQ(lazy.reshaped({6}).bytes(), 24);
-  EXPECT_EQ(times, 0);
+  EXPECT_EQ(elements, 0);
   std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) threads.emplace_back([&] { EXPECT_EQ(lazy.reshaped({6}).as<float>()[5], 1.5f); });
+  for (int i = 0; i < 4; ++i) threads.emplace_back([&] { EXPECT_EQ(lazy.reshaped({6}).as<float>()[5], 5.0f); });
   for (std::thread& t : threads) t.join();
-  EXPECT_EQ(times, 1);
+  EXPECT_EQ(elements, 6);
   EXPECT_TRUE(identical(copy_tensor(lazy), lazy));
 }
 

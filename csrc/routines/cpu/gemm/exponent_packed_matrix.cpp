@@ -128,17 +128,22 @@ const char* reject_exponent_packed(const ExponentPackedShape& shape, const Expon
                                    const Tensor& weights) {
   if (shape.rows * shape.width() > UINT32_MAX) return "more rows than an outlier can name";
   if (weights.is_absent()) return nullptr;
-  const Tensor looked_at = weights.looked_at();
-  const auto* values = looked_at.as<float>();
-  const float largest = kernels.largest(values, shape.weights);
+  float largest = 0;
+  weights.visit_numbers([&](const void* values, int64_t count) {
+    largest = std::max(largest, kernels.largest(static_cast<const float*>(values), count));
+    return true;
+  });
   if (largest == 0) return nullptr;
   // The scale and the least magnitude must be normal floats.
   const int32_t exponent = exponent_of(largest);
   if (exponent <= kBinades || exponent - kBinades > 127) return "the weights are too large or too small";
   const int64_t most = shape.most_outliers();
-  if (kernels.count_outliers(values, shape.weights, least_of(largest), most) > most) {
-    return "more than a weight in 1024 lies outside 15 binades";
-  }
+  int64_t outliers = 0;
+  weights.visit_numbers([&](const void* values, int64_t count) {
+    outliers += kernels.count_outliers(static_cast<const float*>(values), count, least_of(largest), most - outliers);
+    return outliers <= most;
+  });
+  if (outliers > most) return "more than a weight in 1024 lies outside 15 binades";
   return nullptr;
 }
 

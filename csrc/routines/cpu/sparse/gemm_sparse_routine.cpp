@@ -56,8 +56,7 @@ struct SparseGemmCall {
 // The constant, whose columns are the outputs.
 SparseMatrix sparse_matrix(const GemmProblem& problem) {
   const BMatrix b = b_matrix(problem.geometry, MatrixView::dense(problem.b->shape().hint_dims()));
-  const Tensor& weight = *problem.b->constant;
-  return {weight.is_absent() ? nullptr : weight.as<float>(), b.n, b.k, b.column, b.row};
+  return {&*problem.b->constant, b.n, b.k, b.column, b.row};
 }
 
 class SparseGemmStep final : public KernelStep {
@@ -197,7 +196,7 @@ class SparseGemmRoutine final : public RoutineOf<SparseGemmRoutine> {
     const GemmGeometry& g = problem->geometry;
     if (!problem->packs_b() || g.b_rank != 2) return "the weights are not a constant matrix";
     if (g.alpha != 1.0f) return "the product is scaled";
-    if (const char* reason = reject_sparse(*problem->b->constant, sparse_matrix(*problem))) return reason;
+    if (const char* reason = reject_sparse(sparse_matrix(*problem))) return reason;
     // A few rows by dense weights take as long as these take to arrive, which may be from a near cache.
     constexpr int64_t kManyRows = 8, kMinZeros = 10;
     const Tensor& weight = *problem->b->constant;
@@ -210,14 +209,13 @@ class SparseGemmRoutine final : public RoutineOf<SparseGemmRoutine> {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const GemmProblem problem = *read_gemm(workload, nullptr);
     std::vector<Candidate> all;
-    for (const Schedule& schedule : SparseForm::schedules(*problem.b->constant, sparse_matrix(problem)))
+    for (const Schedule& schedule : SparseForm::schedules(sparse_matrix(problem)))
       all.push_back(candidate_of(workload, target, schedule));
     return all;
   }
 
   Space space(const Workload& workload, const Target&) const override {
-    const GemmProblem problem = *read_gemm(workload, nullptr);
-    return SparseForm::space(*problem.b->constant, sparse_matrix(problem).outputs);
+    return SparseForm::space(sparse_matrix(*read_gemm(workload, nullptr)));
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,

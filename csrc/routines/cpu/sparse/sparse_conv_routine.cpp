@@ -101,9 +101,8 @@ void gather_row(const float* row, int64_t width, int64_t first, int64_t stride, 
 }
 
 SparseMatrix sparse_matrix(const ConvProblem& problem) {
-  const Tensor& weight = *problem.weight->constant;
   const int64_t sources = problem.geometry.ic * problem.geometry.taps();
-  return {weight.is_absent() ? nullptr : weight.as<float>(), problem.geometry.oc, sources, sources, 1};
+  return {&*problem.weight->constant, problem.geometry.oc, sources, sources, 1};
 }
 
 struct SparseCall {
@@ -231,14 +230,13 @@ class SparseConvRoutine final : public RoutineOf<SparseConvRoutine, ConvRoutine>
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
     std::vector<Candidate> all;
-    for (const Schedule& schedule : SparseForm::schedules(*problem.weight->constant, sparse_matrix(problem)))
+    for (const Schedule& schedule : SparseForm::schedules(sparse_matrix(problem)))
       all.push_back(candidate_of(workload, target, schedule));
     return all;
   }
 
   Space space(const Workload& workload, const Target&) const override {
-    const ConvProblem problem = *read_conv(workload, nullptr);
-    return SparseForm::space(*problem.weight->constant, problem.geometry.oc);
+    return SparseForm::space(sparse_matrix(*read_conv(workload, nullptr)));
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
@@ -292,7 +290,7 @@ class SparseConvRoutine final : public RoutineOf<SparseConvRoutine, ConvRoutine>
     if (problem.geometry.groups != 1) return "more than one group";
     if (problem.geometry.taps() > kMaxSparseTaps) return "the kernel has more than 128 taps";
     if (const char* why = reject_run_time_weights(problem)) return why;
-    if (const char* why = reject_sparse(*problem.weight->constant, sparse_matrix(problem))) return why;
+    if (const char* why = reject_sparse(sparse_matrix(problem))) return why;
     return std::nullopt;
   }
 };

@@ -1,6 +1,7 @@
 #include "routines/cpu/sparse/sparse_weights.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "base/check.h"
@@ -20,36 +21,56 @@ int64_t max_blocks(int64_t outputs, int64_t sources) {
 }
 
 // Blocks that are not all zeros.
-int64_t blocks_of(const SparseMatrix& weight) {
+int64_t blocks_of(const SparseMatrix& matrix) {
+  const float* w = matrix.weight->as<float>();
   int64_t blocks = 0;
-  for (int64_t first = 0; first < weight.outputs; first += kSparseBlock) {
-    const int64_t end = std::min(first + kSparseBlock, weight.outputs);
-    for (int64_t source = 0; source < weight.sources; ++source) {
+  for (int64_t first = 0; first < matrix.outputs; first += kSparseBlock) {
+    const int64_t end = std::min(first + kSparseBlock, matrix.outputs);
+    for (int64_t source = 0; source < matrix.sources; ++source) {
       bool is_zero = true;
-      for (int64_t output = first; output < end; ++output) is_zero = is_zero && weight(output, source) == 0.0f;
+      for (int64_t output = first; output < end; ++output) is_zero = is_zero && w[matrix.index(output, source)] == 0.0f;
       blocks += !is_zero;
     }
   }
   return blocks;
 }
 
+// Runs that are spread over the weights, in which fewer than half of the zeros that are asked for tell dense weights.
+bool is_clearly_dense(const Tensor& weight) {
+  constexpr int64_t kRuns = 64, kRun = 64, kSample = kRuns * kRun;
+  if (weight.size() < 4 * kSample) return false;
+  std::array<float, kRun> run{};
+  int64_t zeros = 0;
+  for (int64_t i = 0; i < kRuns; ++i) {
+    weight.copy_numbers((weight.size() - kRun) / (kRuns - 1) * i, kRun, run.data());
+    zeros += std::count(run.begin(), run.end(), 0.0f);
+  }
+  return static_cast<double>(zeros) < kMinZeroBlocks / 2 * kSample;
+}
+
 }  // namespace
 
-const char* reject_sparse(const Tensor& weight, const SparseMatrix& matrix) {
+const char* reject_sparse(const SparseMatrix& matrix) {
+  const Tensor& weight = *matrix.weight;
   if (weight.size() == 0) return "there are no weights";
   if (weight.is_splat()) return "all weights are alike";
-  if (!weight.is_absent() && SparseForm::schedules(weight, matrix).empty())
+  if (matrix.is_known() && (is_clearly_dense(weight) || SparseForm::schedules(matrix).empty()))
     return "fewer than 60 % of the weights are zeros, and fewer than 40 % of blocks of four outputs";
   return nullptr;
 }
 
 int64_t nonzeros_of(const Tensor& weight) {
-  const float* w = weight.as<float>();
-  return weight.size() - std::count(w, w + weight.size(), 0.0f);
+  int64_t zeros = 0;
+  weight.visit_numbers([&](const void* values, int64_t count) {
+    const auto* w = static_cast<const float*>(values);
+    zeros += std::count(w, w + count, 0.0f);
+    return true;
+  });
+  return weight.size() - zeros;
 }
 
-SparseForm SparseForm::of(const SparseMatrix& weight, const Schedule& schedule) {
-  SparseForm form{weight.outputs, weight.sources, value_of(schedule, "nonzeros"), false};
+SparseForm SparseForm::of(const SparseMatrix& matrix, const Schedule& schedule) {
+  SparseForm form{matrix.outputs, matrix.sources, value_of(schedule, "nonzeros"), false};
   if (const int64_t blocks = value_of(schedule, "blocks"); blocks > 0) {
     form.count = blocks;
     form.is_block = true;
@@ -57,9 +78,10 @@ SparseForm SparseForm::of(const SparseMatrix& weight, const Schedule& schedule) 
   return form;
 }
 
-std::vector<Schedule> SparseForm::schedules(const Tensor& weight, const SparseMatrix& matrix) {
+std::vector<Schedule> SparseForm::schedules(const SparseMatrix& matrix) {
   std::vector<Schedule> all;
-  if (weight.is_absent()) return all;
+  if (!matrix.is_known()) return all;
+  const Tensor& weight = *matrix.weight;
   const int64_t nonzeros = nonzeros_of(weight), most = max_blocks(matrix.outputs, matrix.sources);
   if (nonzeros <= max_nonzeros(weight.size())) all.push_back({{"nonzeros", nonzeros}});
   // No fewer weights are in blocks than are not zero.
@@ -68,15 +90,15 @@ std::vector<Schedule> SparseForm::schedules(const Tensor& weight, const SparseMa
   return all;
 }
 
-Space SparseForm::space(const Tensor& weight, int64_t outputs) {
-  if (!weight.is_absent()) return {};
+Space SparseForm::space(const SparseMatrix& matrix) {
+  if (matrix.is_known()) return {};
   const auto up_to = [](int64_t most) {
     std::vector<int64_t> counts(static_cast<size_t>(most) + 1);
     std::iota(counts.begin(), counts.end(), 0);
     return counts;
   };
-  const int64_t sources = weight.size() / std::max<int64_t>(1, outputs);
-  return Space({{"nonzeros", up_to(max_nonzeros(weight.size()))}, {"blocks", up_to(max_blocks(outputs, sources))}},
+  return Space({{"nonzeros", up_to(max_nonzeros(matrix.weight->size()))},
+                {"blocks", up_to(max_blocks(matrix.outputs, matrix.sources))}},
                [](std::span<const int64_t> v) { return v[0] == 0 || v[1] == 0; });
 }
 
@@ -84,6 +106,7 @@ namespace {
 
 template <int kOutputs>
 void fill_groups(const SparseMatrix& matrix, int64_t expected, int64_t groups, float* to) {
+  const float* w = matrix.weight->as<float>();
   auto* begin = reinterpret_cast<int32_t*>(to);
   auto* next = reinterpret_cast<SparseWeights<kOutputs>*>(to + groups + 1);
   int32_t count = 0;
@@ -93,7 +116,7 @@ void fill_groups(const SparseMatrix& matrix, int64_t expected, int64_t groups, f
       SparseWeights<kOutputs> weights = {static_cast<int32_t>(source), {}};
       bool is_zero = true;
       for (int i = 0; i < kOutputs && group * kOutputs + i < matrix.outputs; ++i) {
-        weights.value[i] = matrix(group * kOutputs + i, source);
+        weights.value[i] = w[matrix.index(group * kOutputs + i, source)];
         is_zero = is_zero && weights.value[i] == 0.0f;
       }
       if (is_zero) continue;
@@ -113,7 +136,7 @@ Tensor SparseForm::pack(const Value* weight, const SparseMatrix& matrix, PackedS
   Tensor packed = store.floats(size(), {weight}, [&](float* to) { fill(matrix, to); });
   if (is_sound(packed)) return packed;
   // A benchmark hands out any memory, since what is packed seldom matters to the time.
-  NEO_CHECK(matrix.at, Model, "load", "sparse weights must be of the sources that there are");
+  NEO_CHECK(matrix.is_known(), Model, "load", "sparse weights must be of the sources that there are");
   packed = Tensor(DType::Float32, {size()});
   fill(matrix, packed.as<float>());
   return packed;

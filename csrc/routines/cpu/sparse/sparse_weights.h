@@ -15,16 +15,18 @@ constexpr double kSparseError = 1e-6;
 
 // Weights of outputs for sources, in floats from one to the next.
 struct SparseMatrix {
-  const float* at = nullptr;  // null: not known
+  const Tensor* weight = nullptr;
   int64_t outputs = 0, sources = 0;
   int64_t output_step = 0, source_step = 0;
 
-  float operator()(int64_t output, int64_t source) const { return at[output * output_step + source * source_step]; }
+  // A saved module has the packed weights alone: then nothing is known of them but their number.
+  bool is_known() const { return !weight->is_absent(); }
+  int64_t index(int64_t output, int64_t source) const { return output * output_step + source * source_step; }
 };
 
 // Why not weights that are known, or null. Fewer zeros leave more to do than the dense kernels lose by multiplying
-// them. A saved module has the packed weights alone: then nothing is known of them but their number.
-const char* reject_sparse(const Tensor& weight, const SparseMatrix& matrix);
+// them.
+const char* reject_sparse(const SparseMatrix& matrix);
 int64_t nonzeros_of(const Tensor& weight);
 
 // The weights of some outputs for some sources that are no zeros: where those of each output begin, or of each block of
@@ -35,11 +37,11 @@ struct SparseForm {
   bool is_block = false;
 
   // As a schedule has it: "nonzeros" of single outputs, or "blocks".
-  static SparseForm of(const SparseMatrix& weight, const Schedule& schedule);
+  static SparseForm of(const SparseMatrix& matrix, const Schedule& schedule);
   // The schedules that weights which are known have zeros enough for: of single outputs, and of blocks.
-  static std::vector<Schedule> schedules(const Tensor& weight, const SparseMatrix& matrix);
+  static std::vector<Schedule> schedules(const SparseMatrix& matrix);
   // All that weights may have which are not known; empty where they are.
-  static Space space(const Tensor& weight, int64_t outputs);
+  static Space space(const SparseMatrix& matrix);
 
   int64_t group() const { return is_block ? kSparseBlock : 1; }  // outputs of each
   int64_t groups() const { return ceil_div(outputs, group()); }
