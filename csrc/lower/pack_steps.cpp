@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "routines/packed_store.h"
@@ -45,11 +46,45 @@ StepSpec step_spec_of(const Candidate& candidate, std::string text, const Packed
 // Candidates with equal keys may pack the same bytes: routine, number of bytes, and where the constants lie.
 using PackingKey = std::pair<std::string, std::vector<const void*>>;
 
-PackingKey packing_key(const Candidate& c) {
-  PackingKey key{str(c.routine->name(), " ", c.cost.packed_bytes), {}};
-  for (const Value* v : c.workload->inputs) key.second.push_back(v->constant ? v->constant->identity() : nullptr);
-  return key;
-}
+// Finds constants of the same elements, as passes make them of one that several nodes read.
+class PackingKeys {
+ public:
+  PackingKey of(const Candidate& c) {
+    PackingKey key{str(c.routine->name(), " ", c.cost.packed_bytes), {}};
+    for (const Value* v : c.workload->inputs) key.second.push_back(v->constant ? identity_of(*v->constant) : nullptr);
+    return key;
+  }
+
+ private:
+  // The identity of the first constant with these elements.
+  const void* identity_of(const Tensor& constant) {
+    // Elements that are not in memory are not written out for it.
+    if (!constant.owner() || constant.dtype() == DType::String) return constant.identity();
+    const auto [known, is_new] = first_.try_emplace(constant.identity(), constant.identity());
+    if (!is_new) return known->second;
+    std::vector<Tensor>& alike = by_sample_[sample_of(constant)];
+    const auto same =
+        std::find_if(alike.begin(), alike.end(), [&](const Tensor& other) { return identical(other, constant); });
+    if (same == alike.end()) {
+      alike.push_back(constant);
+    } else {
+      known->second = same->identity();
+    }
+    return known->second;
+  }
+
+  // Sizes and some elements, which seldom agree where others do not.
+  static std::string sample_of(const Tensor& constant) {
+    constexpr int64_t kSamples = 16;
+    std::string sample = str(name(constant.dtype()), to_string(constant.dims()));
+    const int64_t item = item_bytes(constant.dtype()), step = std::max<int64_t>(1, constant.size() / kSamples);
+    for (int64_t i = 0; i < constant.size(); i += step) sample.append(constant.as<char>() + i * item, static_cast<size_t>(item));
+    return sample;
+  }
+
+  std::unordered_map<const void*, const void*> first_;  // by identity
+  std::unordered_map<std::string, std::vector<Tensor>> by_sample_;
+};
 
 // Whether the step of a candidate is the recipe's but for what its key says: it packs the same bytes.
 bool is_made_by(const StepSpec& spec, const Candidate& candidate, const std::string& text) {
@@ -79,12 +114,13 @@ class StepPacker {
         release_(release),
         made_(candidates.size()),
         first_like_(candidates.size()) {
+    PackingKeys keys;
     std::map<PackingKey, size_t> first;
     std::map<std::pair<PackingKey, Schedule>, size_t> first_of_schedule;
     for (size_t i = 0; i < candidates.size(); ++i) {
       first_like_[i] = i;
       if (candidates[i]->cost.packed_bytes == 0) continue;
-      const PackingKey key = packing_key(*candidates[i]);
+      const PackingKey key = keys.of(*candidates[i]);
       const size_t like = first.emplace(key, i).first->second;
       const size_t leader = first_of_schedule.emplace(std::pair(key, candidates[i]->schedule), i).first->second;
       first_like_[i] = leader == i ? like : leader;
@@ -202,12 +238,13 @@ std::vector<StepItem> pack_steps(const std::vector<const Candidate*>& candidates
 }
 
 std::vector<int64_t> packed_forms(const SelectionProblem& problem) {
+  PackingKeys keys;
   std::map<PackingKey, int64_t> numbers;
   std::vector<int64_t> forms;
   for (const auto& variable : problem.nodes) {
     for (const auto& choice : variable.choices) {
       const bool packs = choice.candidate && choice.candidate->cost.packed_bytes > 0;
-      forms.push_back(packs ? numbers.emplace(packing_key(*choice.candidate), numbers.size()).first->second : -1);
+      forms.push_back(packs ? numbers.emplace(keys.of(*choice.candidate), numbers.size()).first->second : -1);
     }
   }
   forms.resize(forms.size() + 2 * problem.schemas.size(), -1);
