@@ -99,23 +99,29 @@ void set_field(const py::object& message, const MessageField& field, const py::o
 // The elements of repeated numbers.
 struct NumberArray {
   const MessageField* field = nullptr;
-  std::vector<char> bytes;
+  std::unique_ptr<std::vector<char>> bytes = std::make_unique<std::vector<char>>();
 
   template <class T>
   void add(T number) {
     const auto* first = static_cast<const char*>(static_cast<const void*>(&number));
-    bytes.insert(bytes.end(), first, first + sizeof(T));
+    bytes->insert(bytes->end(), first, first + sizeof(T));
   }
+  // Of the field that comes next, in which numbers lie as they are.
+  void reserve_for(MessageBytes next) { bytes->reserve(bytes->size() + static_cast<size_t>(next.field().size())); }
   void add_next(MessageBytes& in) {
     if (field->kind == FieldKind::Float) return add(in.fixed<float>());
     if (field->kind == FieldKind::Double) return add(in.fixed<double>());
     if (field->kind == FieldKind::Int32) return add(static_cast<int32_t>(in.varint()));
     add(in.varint());
   }
-  py::object to_python() const {
+  // Takes the bytes away.
+  py::object to_python() {
     constexpr const char* kDTypes[] = {"i4", "i8", "u8", "", "f4", "f8"};
     const py::dtype dtype(kDTypes[static_cast<size_t>(field->kind)]);
-    return py::array(dtype, static_cast<py::ssize_t>(bytes.size()) / dtype.itemsize(), bytes.data());
+    const auto count = static_cast<py::ssize_t>(bytes->size()) / dtype.itemsize();
+    const char* const data = bytes->data();
+    const py::capsule owner(bytes.release(), [](void* p) { delete static_cast<std::vector<char>*>(p); });
+    return py::array(dtype, count, data, owner);
   }
 };
 
@@ -183,10 +189,11 @@ class MessageReader {
       PyObject*& found = seen[number];
       if (field.is_array) {
         if (found == nullptr) {
-          arrays.push_back({&field, {}});
+          arrays.push_back({&field});
           found = made.ptr();
         }
         if (arrays.back().field != &field) refuse_message();  // no writer puts other numbers between them
+        if (is_packed && expected != kVarint) arrays.back().reserve_for(in);
         each([&](MessageBytes& from) { arrays.back().add_next(from); });
       } else if (field.is_repeated) {
         if (found == nullptr) {
@@ -204,7 +211,7 @@ class MessageReader {
         found = one.ptr();
       }
     }
-    for (const NumberArray& array : arrays) set_field(made, *array.field, array.to_python());
+    for (NumberArray& array : arrays) set_field(made, *array.field, array.to_python());
     return made;
   }
 

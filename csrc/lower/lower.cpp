@@ -159,7 +159,7 @@ class BlockBuilder {
     if (constants_ == SourceConstants::Release) {
       release.emplace(graph_);
       for (const Node* node : live_) add_readers(*node, *release);
-      release->drop_unread_results(graph_);
+      release->drop_unread(graph_);
     }
     std::vector<StepItem> made = pack_steps(chosen, target_, ops_, team_, release ? &*release : nullptr);
     for (size_t i = 0; i < chosen.size(); ++i) steps_[chosen[i]] = std::move(made[i]);

@@ -36,10 +36,10 @@ void ConstantRelease::add_reader(const Value* value) {
   if (it != readers_.end()) ++it->second;
 }
 
-void ConstantRelease::drop_unread_results(const Graph& graph) {
+void ConstantRelease::drop_unread(const Graph& graph) {
   for (const auto& value : graph.values()) {
     const auto it = readers_.find(value.get());
-    if (it != readers_.end() && value->producer && it->second == 0)
+    if (it != readers_.end() && it->second == 0)
       value->constant = Tensor::absent(value->constant->dtype(), value->constant->dims());
   }
 }

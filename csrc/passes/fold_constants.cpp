@@ -51,6 +51,13 @@ std::optional<Tensor> numbers_of(const Node& node) {
                      static_cast<int>(node.int_attr("axis", 1)));
 }
 
+// A Cast of halves to float32: its result is computed where somebody reads it.
+bool is_widening(const Node& node) {
+  if (node.op != "Cast" || node.outputs.front()->dtype() != DType::Float32) return false;
+  const DType dtype = node.inputs.front()->dtype();
+  return dtype == DType::Float16 || dtype == DType::BFloat16;
+}
+
 bool is_foldable(const Node& node, const PassContext& context, int64_t left_bytes = kMaxFoldedBytes) {
   const Op* op = context.ops.find(node.op);
   if (!op || !op->reference || op->random || !node.bodies.empty() || node.op == "neo.Dims") return false;
@@ -109,7 +116,9 @@ bool fold_constants_in_body(Graph& graph, const PassContext& context, bool& has_
       inputs.push_back(v ? HostValue(*v->constant) : HostValue());
       if (v) growth -= v->constant->bytes();
     }
-    const std::vector<HostValue> results = context.evaluate(*node, inputs);
+    const std::vector<HostValue> results = is_widening(*node)
+                                               ? std::vector<HostValue>{widened(inputs.front().tensor)}
+                                               : context.evaluate(*node, inputs);
     for (size_t i = 0; i < node->outputs.size(); ++i) {
       Value* old = node->outputs[i];
       if (!old) continue;

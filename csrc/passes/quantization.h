@@ -30,6 +30,9 @@ std::optional<Tensor> dequantized(const Tensor& codes, const Tensor& scale, cons
 std::optional<Tensor> dequantized_blocks(const Tensor& codes, const Tensor& scale, const Tensor* zero, int axis,
                                          int64_t block);
 
+// Elements of float16 or bfloat16 as float32, computed where somebody reads them.
+Tensor widened(const Tensor& halves);
+
 // Moves the codes instead of the numbers they stand for: a DequantizeLinear by one scale goes behind the Reshape,
 // Slice, Concat and the like that reads it, any of a table behind the Gather of its rows.
 bool sink_dequantization(Rewriter& rewriter);

@@ -4,6 +4,7 @@
 
 #include "ops/infer.h"
 #include "passes/pass.h"
+#include "passes/quantization.h"
 
 namespace neo {
 namespace {
@@ -96,18 +97,8 @@ Type widened(const Type& type) {
   return wide;
 }
 
-Tensor widened(const Tensor& tensor) {
-  if (tensor.is_absent()) return Tensor::absent(DType::Float32, tensor.dims());
-  const auto wide = [&](uint16_t bits) {
-    return tensor.dtype() == DType::Float16 ? from_float16(bits) : from_bfloat16(bits);
-  };
-  if (tensor.is_splat()) {
-    const float element = wide(*static_cast<const uint16_t*>(tensor.splat_element()));
-    return Tensor::splat(DType::Float32, tensor.dims(), &element);
-  }
-  Tensor to(DType::Float32, tensor.dims());
-  std::transform(tensor.as<uint16_t>(), tensor.as<uint16_t>() + tensor.size(), to.as<float>(), wide);
-  return to;
+float widen(DType dtype, uint16_t bits) {
+  return dtype == DType::Float16 ? from_float16(bits) : from_bfloat16(bits);
 }
 
 void widen_attrs(Node& node) {
@@ -129,7 +120,7 @@ void widen_all(Graph& graph, std::unordered_map<const void*, Tensor>& constants)
     if (!has_half(value.get())) continue;
     if (value->constant) {
       // Constants of several bodies may be one tensor.
-      Tensor& wide = constants[value->constant->is_absent() ? value.get() : value->constant->data()];
+      Tensor& wide = constants[value->constant->is_absent() ? value.get() : value->constant->identity()];
       if (!wide.defined() || wide.dims() != value->constant->dims()) wide = widened(*value->constant);
       value->constant = wide;
     }
@@ -146,6 +137,19 @@ int64_t onnx_number(DType half) {
 }
 
 }  // namespace
+
+Tensor widened(const Tensor& halves) {
+  const DType dtype = halves.dtype();
+  if (halves.is_absent()) return Tensor::absent(DType::Float32, halves.dims());
+  if (halves.is_splat()) {
+    const float element = widen(dtype, *static_cast<const uint16_t*>(halves.splat_element()));
+    return Tensor::splat(DType::Float32, halves.dims(), &element);
+  }
+  return Tensor::computed(DType::Float32, halves.dims(), [halves, dtype](int64_t begin, int64_t count, void* to) {
+    const auto* from = halves.as<uint16_t>() + begin;
+    std::transform(from, from + count, static_cast<float*>(to), [&](uint16_t bits) { return widen(dtype, bits); });
+  });
+}
 
 // Half precision is how numbers are stored, not how neo computes: a graph that computes with float16 or bfloat16
 // becomes one of float32, between casts of its arguments and of its results, so that every pass and routine of float32

@@ -268,8 +268,9 @@ TEST(Tensor, ALookAtAComputedOneLeavesItAsItIs) {
   lazy.visit_numbers(count);
   EXPECT_EQ(seen, kCount);
   EXPECT_GT(pieces, 1);
-  lazy.visit_numbers([&](const void*, int64_t) { return --pieces < 0; });  // ends after the first
-  EXPECT_EQ(pieces, 1);
+  pieces = 0;
+  lazy.visit_numbers([&](const void*, int64_t) { return ++pieces < 1; });
+  EXPECT_EQ(pieces, 1) << "it goes on after its end";
   const int64_t before = elements;
   EXPECT_EQ(lazy.as<float>()[7], 7.0f);
   EXPECT_EQ(elements, before + kCount);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -45,10 +46,14 @@ struct BlockProduct {
     const DType dtype = codes->dtype();
     return dtype == DType::Int8 ? -128 : (dtype == DType::Int4 ? -8 : 0);
   }
-  uint8_t code_at(int64_t i) const {
-    const Tensor& tensor = *codes->constant;
-    const auto* bytes = static_cast<const std::byte*>(tensor.data());
-    return static_cast<uint8_t>(load_int64(tensor.dtype(), bytes + i * item_bytes(tensor.dtype())) - first_code());
+  // By the byte that holds the code.
+  std::array<uint8_t, 256> unsigned_codes() const {
+    std::array<uint8_t, 256> numbers{};
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const auto byte = static_cast<std::byte>(i);
+      numbers[i] = static_cast<uint8_t>(load_int64(codes->dtype(), &byte) - first_code());
+    }
+    return numbers;
   }
   std::vector<double> all_zeros() const {
     std::vector<double> numbers = zero ? load_doubles(*zero->constant) : std::vector<double>{0};
@@ -249,19 +254,25 @@ class BlockWeightsStep final : public KernelStep {
     auto* words = reinterpret_cast<uint32_t*>(to + plan.words_at());
     const int64_t bits = plan.bits, of_word = 32 / bits;
     const bool in_halves = plan.codes_rows && bits == 4;
-    for (int64_t column = 0; column < p.columns; ++column) {
-      const int64_t vector = column / plan.lanes, lane = column % plan.lanes;
+    const std::array<uint8_t, 256> numbers = p.unsigned_codes();
+    const auto* codes = p.codes->constant->as<uint8_t>();
+    const int64_t row = p.by_columns ? 1 : p.columns, column = p.by_columns ? p.depth : 1;  // steps in `codes`
+    for (int64_t vector = 0; vector < plan.vectors; ++vector) {
+      const int64_t first = vector * plan.lanes, lanes = std::min(plan.lanes, p.columns - first);
       for (int64_t b = 0; b < plan.blocks; ++b) {
-        const int64_t place = (vector * plan.blocks + b) * plan.lanes + lane;
-        to[plan.scales_at() + place] = static_cast<float>(scales[p.at(scales.size(), column, b)]);
-        if (plan.zeros) zero_bytes[place] = static_cast<uint8_t>(zeros[p.at(zeros.size(), column, b)]);
+        const int64_t place = (vector * plan.blocks + b) * plan.lanes;
+        for (int64_t lane = 0; lane < lanes; ++lane) {
+          to[plan.scales_at() + place + lane] = static_cast<float>(scales[p.at(scales.size(), first + lane, b)]);
+          if (plan.zeros)
+            zero_bytes[place + lane] = static_cast<uint8_t>(zeros[p.at(zeros.size(), first + lane, b)]);
+        }
         const int64_t count = std::min(p.block, p.depth - b * p.block);
         for (int64_t i = 0; i < count; ++i) {
-          const int64_t k = b * p.block + i;
-          const uint32_t code = p.code_at(p.by_columns ? column * p.depth + k : k * p.columns + column);
-          const int64_t word = ((vector * plan.blocks + b) * plan.block_words + i / of_word) * plan.lanes + lane;
-          const int64_t place = i % of_word;
-          words[word] |= code << ((in_halves ? place % 4 * 2 + place / 4 : place) * bits);
+          const uint8_t* from = codes + (b * p.block + i) * row + first * column;
+          uint32_t* word = words + (place * plan.block_words) + i / of_word * plan.lanes;
+          const int64_t at = i % of_word, shift = (in_halves ? at % 4 * 2 + at / 4 : at) * bits;
+          for (int64_t lane = 0; lane < lanes; ++lane)
+            word[lane] |= static_cast<uint32_t>(numbers[from[lane * column]]) << shift;
         }
       }
     }
@@ -388,8 +399,9 @@ class BlockWeightsRoutine final : public RoutineOf<BlockWeightsRoutine> {
     }
     const std::vector<double> zeros = p.all_zeros();
     const bool is_one = std::all_of(zeros.begin(), zeros.end(), [&](double z) { return z == zeros.front(); });
-    bool is_small = true;
-    for (int64_t i = 0; is_small && i < p.codes->constant->size(); ++i) is_small = p.code_at(i) < 16;
+    const std::array<uint8_t, 256> numbers = p.unsigned_codes();
+    const auto* codes = p.codes->constant->as<uint8_t>();
+    const bool is_small = std::all_of(codes, codes + p.codes->constant->size(), [&](uint8_t c) { return numbers[c] < 16; });
     add(is_small ? 4 : 8, !is_one);
     return all;
   }

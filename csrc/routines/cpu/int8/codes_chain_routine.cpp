@@ -250,7 +250,10 @@ class CodesChainStep final : public KernelStep {
           problem.pack_columns({words, product.channels(), product.codes == kByteCodes});
           const Int8Weights weights(p);
           pack_dot_weight(
-              product, [&](int64_t c, int64_t ic, int64_t) { return weights.at(c, ic); },
+              product,
+              [&](int64_t channel, int64_t count, int64_t ic, int64_t, int32_t* to) {
+                weights.read(channel, ic, count, to);
+              },
               words + PackedColumns::kArrays * product.channels());
         });
     make_table(problem, target, ops, packed, to);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <vector>
 
 #include "routines/cpu/int8/dot_tile.h"
 #include "routines/patterns/conv_shape.h"
@@ -92,10 +93,10 @@ const char* reject_dot(const DotShape& shape, DotFill::Form form, int64_t lanes)
 DotPlan plan_dot(const DotShape& shape, const DotSchedule& schedule, const DotKernels& kernels, DotFill::Form form,
                  bool may_read);
 
-// Weights in the order [group][panel][tap][word][columns of the panel]; weight(channel, input channel of the group,
-// tap of the kernel) gives one.
-template <class Weight>
-void pack_dot_weight(const DotPlan& plan, const Weight& weight, int32_t* packed);
+// Weights in the order [group][panel][tap][word][columns of the panel]; read(channel, count, input channel of the group,
+// tap of the kernel, to) writes those of so many channels.
+template <class Read>
+void pack_dot_weight(const DotPlan& plan, const Read& read, int32_t* packed);
 
 void run_dot(const DotPlan& plan, const DotKernels& kernels, const DotOperands& args, int64_t task_begin,
              int64_t task_end, uint8_t* buffer);
@@ -130,9 +131,10 @@ void for_each_dot_tile(int64_t pixels, int64_t most, const Visit& visit) {
   }
 }
 
-template <class Weight>
-void pack_dot_weight(const DotPlan& plan, const Weight& weight, int32_t* packed) {
+template <class Read>
+void pack_dot_weight(const DotPlan& plan, const Read& read, int32_t* packed) {
   const DotShape& s = plan.shape;
+  std::vector<int32_t> weights(static_cast<size_t>(plan.lanes));
   const int64_t of_tap = s.group_ic() * (plan.packs_rows ? s.kw : 1);
   for (int64_t g = 0; g < s.groups; ++g) {
     for (int64_t p = 0; p < plan.panels; ++p) {
@@ -147,9 +149,10 @@ void pack_dot_weight(const DotPlan& plan, const Weight& weight, int32_t* packed)
             const int64_t from = plan.packs_rows ? tap * s.kw + column : tap;
             for (int64_t vector = 0; vector < valid; vector += plan.lanes) {
               const int64_t channel = g * s.group_oc() + first + vector, lanes = std::min(plan.lanes, valid - vector);
+              read(channel, lanes, ic, from, weights.data());
               for (int64_t lane = 0; lane < lanes; ++lane) {
                 const int64_t to = vector * plan.codes + dot_weight_at(plan.lanes, plan.codes, lane, i);
-                put_dot_weight(packed, plan.codes, to, weight(channel + lane, ic, from));
+                put_dot_weight(packed, plan.codes, to, weights[static_cast<size_t>(lane)]);
               }
             }
           }

@@ -94,13 +94,18 @@ class DotStep final : public KernelStep {
       const Int8Weights weights(p);
       const DotShape own = problem_.constant_shape();
       const int64_t taps = own.all_taps(), joined = own.groups / plan.shape.groups;
-      const auto weight = [&](int64_t c, int64_t ic, int64_t tap) {
-        const bool is_own = joined == 1 || ic / own.group_ic() == c / own.group_oc() % joined;
-        const int64_t of_own = joined == 1 ? ic : ic % own.group_ic();
-        const int32_t w = is_own ? weights.at(c, of_own * taps + tap) : 0;
-        return w - (schedule_.row_sums ? weights.shift(c) : 0);
+      const auto read = [&](int64_t channel, int64_t count, int64_t ic, int64_t tap, int32_t* to) {
+        if (joined == 1) {
+          weights.read(channel, ic * taps + tap, count, to);
+        } else {
+          for (int64_t i = 0; i < count; ++i) {
+            const bool is_own = ic / own.group_ic() == (channel + i) / own.group_oc() % joined;
+            to[i] = is_own ? weights.at(channel + i, ic % own.group_ic() * taps + tap) : 0;
+          }
+        }
+        for (int64_t i = 0; schedule_.row_sums && i < count; ++i) to[i] -= weights.shift(channel + i);
       };
-      pack_dot_weight(plan, weight, words + PackedColumns::kArrays * plan.channels());
+      pack_dot_weight(plan, read, words + PackedColumns::kArrays * plan.channels());
     });
     if (!p.function.nodes.empty()) table_.emplace(p.function, target, ops, packed);
   }

@@ -58,10 +58,26 @@ Int8Weights::Int8Weights(const Int8Product& product)
 std::vector<int64_t> Int8Weights::sums() const {
   std::vector<int64_t> sums(static_cast<size_t>(channels_), 0);
   // In the order of the memory.
-  const int64_t outer = by_rows_ ? channels_ : depth_, inner = by_rows_ ? depth_ : channels_;
-  for (int64_t i = 0; i < outer; ++i)
-    for (int64_t j = 0; j < inner; ++j) sums[static_cast<size_t>(by_rows_ ? i : j)] += by_rows_ ? at(i, j) : at(j, i);
+  const uint8_t* from = codes_;
+  if (by_rows_) {
+    for (int64_t c = 0; c < channels_; ++c, from += depth_) {
+      int64_t sum = -depth_ * zeros_[static_cast<size_t>(c)];
+      for (int64_t k = 0; k < depth_; ++k) sum += numbers_[from[k]];
+      sums[static_cast<size_t>(c)] = sum;
+    }
+    return sums;
+  }
+  for (int64_t k = 0; k < depth_; ++k, from += channels_)
+    for (int64_t c = 0; c < channels_; ++c) sums[static_cast<size_t>(c)] += numbers_[from[c]];
+  for (int64_t c = 0; c < channels_; ++c) sums[static_cast<size_t>(c)] -= depth_ * zeros_[static_cast<size_t>(c)];
   return sums;
+}
+
+void Int8Weights::read(int64_t channel, int64_t k, int64_t count, int32_t* to) const {
+  const uint8_t* from = codes_ + (by_rows_ ? channel * depth_ + k : k * channels_ + channel);
+  const int64_t step = by_rows_ ? depth_ : 1;
+  const int32_t* zeros = zeros_.data() + channel;
+  for (int64_t i = 0; i < count; ++i) to[i] = numbers_[from[i * step]] - zeros[i];
 }
 
 std::optional<Int8Problem> Int8Problem::read(const Workload& workload, std::string* why) {

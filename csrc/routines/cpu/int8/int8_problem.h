@@ -36,6 +36,8 @@ class Int8Weights {
     const uint8_t byte = codes_[by_rows_ ? channel * depth_ + k : k * channels_ + channel];
     return numbers_[byte] - zeros_[static_cast<size_t>(channel)];
   }
+  // Those of channels [channel, channel + count) for one k.
+  void read(int64_t channel, int64_t k, int64_t count, int32_t* to) const;
   std::vector<int64_t> sums() const;  // of each channel
   // What all weights of a channel are less by in words of bytes, so that these are the codes themselves.
   int32_t shift(int64_t channel) const { return middle_ - zeros_[static_cast<size_t>(channel)]; }

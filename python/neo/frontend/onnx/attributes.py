@@ -32,6 +32,9 @@ _STORED_IN = {
     **dict.fromkeys(("bool", "int8", "uint8", "int16", "uint16", "int32", "float16"), "int32_data"),
 }
 
+_NIBBLES = ("int4", "uint4")
+_STORED_AS = {"float_data": "f4", "double_data": "f8", "int32_data": "i4", "int64_data": "i8", "uint64_data": "u8"}
+
 
 def tensor_array(tensor: onnx.TensorProto, folders: Sequence[Path], place: str) -> np.ndarray[Any, Any]:
     """A tensor's elements; external data is read from beside the model and nowhere else.
@@ -65,6 +68,8 @@ def tensor_array(tensor: onnx.TensorProto, folders: Sequence[Path], place: str) 
 
 def _plain_array(tensor: onnx.TensorProto, name: str, count: int) -> np.ndarray[Any, Any] | None:
     """The elements where they are plain numbers and as many as the sizes say; None where the onnx package has to look."""
+    if name in _NIBBLES and tensor.HasField("raw_data"):
+        return _nibbles(tensor.raw_data, name, count, tensor.dims)
     field = _STORED_IN.get(name)
     if field is None or sys.byteorder != "little":
         return None
@@ -72,11 +77,22 @@ def _plain_array(tensor: onnx.TensorProto, name: str, count: int) -> np.ndarray[
     if tensor.HasField("raw_data"):
         raw = tensor.raw_data
         return np.frombuffer(raw, dtype).reshape(tensor.dims) if len(raw) == count * dtype.itemsize else None
-    stored = np.asarray(getattr(tensor, field), field.removesuffix("_data"))
+    stored = np.asarray(getattr(tensor, field), _STORED_AS[field])
     if len(stored) != count or (name == "bool" and not np.isin(stored, (0, 1)).all()):
         return None
     elements = stored.astype(np.uint16).view(dtype) if name == "float16" else stored.astype(dtype, copy=False)
     return elements.reshape(tensor.dims)
+
+
+def _nibbles(raw: bytes, name: str, count: int, dims: Sequence[int]) -> np.ndarray[Any, Any] | None:
+    """Codes of 4 bits, two of which share a byte, the first in its low half; None where they are not as many."""
+    if len(raw) != -(-count // 2):
+        return None
+    packed = np.frombuffer(raw, np.uint8)
+    codes = np.empty((len(raw), 2), np.uint8)
+    np.bitwise_and(packed, 15, out=codes[:, 0])
+    np.right_shift(packed, 4, out=codes[:, 1])
+    return codes.reshape(-1)[:count].view(numpy_dtype(name)).reshape(tuple(dims))
 
 
 def _element_count(dims: Any, place: str) -> int:
@@ -139,11 +155,15 @@ def _external_array(
         return np.empty(tuple(tensor.dims), dtype)
     if packed == 1:
         return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=tuple(tensor.dims))
-    import onnx
-
     with path.open("rb") as file:
         file.seek(offset)
-        inline = onnx.TensorProto(data_type=tensor.data_type, dims=tensor.dims, raw_data=file.read(length))
+        raw = file.read(length)
+    unpacked = _nibbles(raw, name, count, tensor.dims) if name in _NIBBLES else None
+    if unpacked is not None:
+        return unpacked
+    import onnx
+
+    inline = onnx.TensorProto(data_type=tensor.data_type, dims=tensor.dims, raw_data=raw)
     return onnx.numpy_helper.to_array(inline)
 
 

@@ -34,6 +34,8 @@ _MAX_NESTING = 8
 _NUMPY_NAMES: dict[int, str] = {
     number: {"FLOAT": "float32", "DOUBLE": "float64"}.get(number.name, number.name.lower()) for number in DataType
 }
+# Those of ml_dtypes that weights have: the onnx package takes longer to import than a small model to compile.
+_OTHER_NAMES = {16: "bfloat16", 21: "uint4", 22: "int4"}
 _NUMBERS = {name: int(number) for number, name in _NUMPY_NAMES.items()}
 # Names that exporters write for a size that they do not know.
 _NAMELESS = frozenset({"", "?", "*", "-1", "none", "null", "nan", "unk", "unknown", "any", "undefined"})
@@ -76,7 +78,7 @@ def dtype_name(elem_type: int, place: str) -> str:
 
 @lru_cache(maxsize=256)
 def _dtype_name(elem_type: int) -> str | None:
-    name = _NUMPY_NAMES.get(elem_type)
+    name = _NUMPY_NAMES.get(elem_type, _OTHER_NAMES.get(elem_type))
     if name is not None:
         return name
     import onnx

@@ -64,10 +64,16 @@ class _Reader:
         self._window = b""
 
     def bytes(self, start: int, end: int) -> bytes:
+        if end - start > _WINDOW:
+            self._file.seek(start)
+            part = self._file.read(end - start)
+            if len(part) < end - start:
+                raise _OddError
+            return part
         if not (self._start <= start and end <= self._start + len(self._window)):
             self._file.seek(start)
             self._start = start
-            self._window = self._file.read(max(end - start, _WINDOW))
+            self._window = self._file.read(_WINDOW)
             if len(self._window) < end - start:
                 raise _OddError
         return self._window[start - self._start : end - self._start]
@@ -116,7 +122,7 @@ class _Reader:
 
 
 def split_file(file: BinaryIO) -> Split | None:
-    """Separate a model's large tensors from the rest; None where it has none or is not laid out as expected.
+    """Separate a model's large tensors from the rest; None where none is plain or the file is laid out otherwise.
 
     Parameters
     ----------
@@ -133,13 +139,17 @@ def split_file(file: BinaryIO) -> Split | None:
             return None
         at = graphs[0]
         graph, tensors = _split_graph(reader, top[at])
-        parts = [_packed(_GRAPH, graph) if i == at else reader.bytes(f.start, f.end) for i, f in enumerate(top)]
+        if not tensors:
+            return None
+        before, after = ([reader.bytes(f.start, f.end) for f in fields] for fields in (top[:at], top[at + 1 :]))
     except _OddError:
         return None
-    return Split(b"".join(parts), tensors)
+    # What remains may be large, too: it is put together once.
+    return Split(b"".join([*before, _header(_GRAPH, sum(map(len, graph))), *graph, *after]), tensors)
 
 
-def _split_graph(reader: _Reader, graph: _Field) -> tuple[bytes, dict[int, np.ndarray[Any, Any]]]:
+def _split_graph(reader: _Reader, graph: _Field) -> tuple[list[bytes], dict[int, np.ndarray[Any, Any]]]:
+    """What remains of the graph, in parts, and its large tensors."""
     parts = []
     tensors = {}
     count = 0
@@ -149,11 +159,12 @@ def _split_graph(reader: _Reader, graph: _Field) -> tuple[bytes, dict[int, np.nd
             split = _split_tensor(reader, body, end) if end - body > LARGE else None
             if split is not None:
                 small, tensors[count] = split
-                parts += [reader.bytes(rest, start), _packed(_INITIALIZER, small)]
+                parts += [reader.bytes(rest, start), _header(_INITIALIZER, len(small)), small]
                 rest = end
             count += 1
-    parts.append(reader.bytes(rest, graph.end))
-    return b"".join(parts), tensors
+    if tensors:
+        parts.append(reader.bytes(rest, graph.end))
+    return parts, tensors
 
 
 def _split_tensor(reader: _Reader, start: int, end: int) -> tuple[bytes, np.ndarray[Any, Any]] | None:
@@ -182,12 +193,11 @@ def _split_tensor(reader: _Reader, start: int, end: int) -> tuple[bytes, np.ndar
     return b"".join(parts), reader.array(raw.body, dtype, tuple(dims))
 
 
-def _packed(number: int, body: bytes) -> bytes:
-    """A field of bytes."""
-    length = len(body)
+def _header(number: int, length: int) -> bytes:
+    """What stands before the bytes of a field."""
     header = bytearray([number << 3 | _BYTES])
     while length >= 0x80:
         header.append(length & 0x7F | 0x80)
         length >>= 7
     header.append(length)
-    return bytes(header) + body
+    return bytes(header)
