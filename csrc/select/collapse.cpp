@@ -131,7 +131,15 @@ bool Collapse::use_distinct_rows(const std::vector<int>& sizes, const std::vecto
     const size_t rows = at(variables[at(pair.u)].size), columns = at(variables[at(pair.v)].size);
     factors.push_back(fold(plane_of(pair, 0, number[at(pair.u)], number[at(pair.v)], rows, columns), sizes));
   }
-  Order order = distinct_order(sizes, factors, limits.distinct_largest, limits.distinct_most);
+  const auto order_by = [&](Rule rule) {
+    return distinct_order(sizes, factors, limits.distinct_largest, limits.distinct_most, rule);
+  };
+  Order order = order_by(Rule::Weight);
+  if (!order.rest.empty() || order.cells > limits.distinct) {
+    Order other = order_by(Rule::Fill);
+    if (std::make_pair(other.rest.size(), other.cells) < std::make_pair(order.rest.size(), order.cells))
+      order = std::move(other);
+  }
   if (!order.rest.empty() || (fits && order.cells >= order_.cells)) return false;
   order_ = std::move(order);
   return true;

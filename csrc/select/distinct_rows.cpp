@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <queue>
+#include <tuple>
 
 #include "select/problem.h"
 
@@ -119,7 +120,9 @@ Factor unfolded(FoldedFactor folded, const std::vector<int>& scope, const std::v
 }
 
 Order distinct_order(const std::vector<int>& sizes, const std::vector<FoldedFactor>& factors, double largest,
-                     double most) {
+                     double most, Rule rule) {
+  // Beside the pairs that become neighbours the table counts little, but more than nothing.
+  constexpr double kTableShare = 1e-4;
   std::vector<Scope> scopes;
   std::vector<std::vector<size_t>> around(sizes.size());  // scopes by variable
   const auto add = [&](Scope scope) {
@@ -144,20 +147,45 @@ Order distinct_order(const std::vector<int>& sizes, const std::vector<FoldedFact
     for (const auto& [w, own] : rows) cells *= row_count(own, sizes[at(w)]);
     return cells;
   };
+  const auto are_neighbours = [&](int a, int b) {
+    return std::any_of(around[at(a)].begin(), around[at(a)].end(), [&](size_t s) {
+      const std::vector<int>& variables = scopes[s].variables;
+      return std::find(variables.begin(), variables.end(), b) != variables.end();
+    });
+  };
+  // Cells of the table that a variable is minimised in, and what it counts by the rule.
+  const auto priced = [&](int v) {
+    const std::map<int, Rows> rows = joined(v);
+    const double own = cells_with(v, rows);
+    if (rule == Rule::Weight) return std::pair(own, own);
+    double fill = 0;
+    for (auto a = rows.begin(); a != rows.end(); ++a) {
+      for (auto b = std::next(a); b != rows.end(); ++b) {
+        const auto count = [&](const auto& axis) {
+          return static_cast<double>(row_count(axis.second, sizes[at(axis.first)]));
+        };
+        if (!are_neighbours(a->first, b->first)) fill += count(*a) * count(*b);
+      }
+    }
+    return std::pair(own, fill + kTableShare * own);
+  };
   using Key = std::pair<double, int>;
-  std::vector<double> cells;
+  std::vector<double> cells, prices;
   std::priority_queue<Key, std::vector<Key>, std::greater<>> heap;
   for (int v = 0; v < static_cast<int>(sizes.size()); ++v) {
-    cells.push_back(cells_with(v, joined(v)));
-    heap.emplace(cells.back(), v);
+    const auto [own, price] = priced(v);
+    cells.push_back(own);
+    prices.push_back(price);
+    heap.emplace(price, v);
   }
   Order order;
   std::vector<std::vector<int>> neighbours;
   std::vector<char> is_gone(sizes.size(), 0);
   while (!heap.empty()) {
-    const auto [size, v] = heap.top();
+    const auto [price, v] = heap.top();
     heap.pop();
-    if (is_gone[at(v)] || size != cells[at(v)]) continue;
+    if (is_gone[at(v)] || price != prices[at(v)]) continue;
+    const double size = cells[at(v)];
     if (size > largest || order.cells + size > most) break;
     is_gone[at(v)] = 1;
     order.eliminated.push_back(v);
@@ -175,8 +203,8 @@ Order distinct_order(const std::vector<int>& sizes, const std::vector<FoldedFact
     neighbours.push_back(left.variables);
     add(std::move(left));
     for (const int w : neighbours.back()) {
-      cells[at(w)] = cells_with(w, joined(w));
-      heap.emplace(cells[at(w)], w);
+      std::tie(cells[at(w)], prices[at(w)]) = priced(w);
+      heap.emplace(prices[at(w)], w);
     }
   }
   order.eliminated = depth_first(order.eliminated, neighbours, static_cast<int>(sizes.size()));

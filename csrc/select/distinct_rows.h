@@ -27,9 +27,9 @@ bool has_rows(const FoldedFactor& factor, const std::vector<int>& scope, const s
 Factor unfolded(FoldedFactor factor, const std::vector<int>& scope, const std::vector<Rows>& rows,
                 const std::vector<int>& counts);
 
-// The order of greedy_order by the cells of tables whose equal rows are one; all variables may be eliminated. Variables
-// are left where a table has more cells than `largest`, or all of them more than `most`.
+// The order of greedy_order by tables whose equal rows are one; all variables may be eliminated. Variables are left
+// where a table has more cells than `largest`, or all of them more than `most`.
 Order distinct_order(const std::vector<int>& sizes, const std::vector<FoldedFactor>& factors, double largest,
-                     double most);
+                     double most, Rule rule);
 
 }  // namespace neo::select

@@ -66,9 +66,12 @@ std::optional<Solution> search(const Problem& problem, const Collapse& collapse,
 std::optional<Solution> find(const Problem& problem, const SolveOptions& options, bool& proven) {
   const bool is_limited = problem.planes > 1;
   proven = true;
+  // Limits of nothing forbid choices and leave a problem without limits.
+  const bool forbids = is_limited && std::all_of(problem.limits.begin(), problem.limits.end(),
+                                                 [](double limit) { return limit == 0; });
   // The best choice of all may meet the limits.
   for (const bool heeds_limits : {false, true}) {
-    if (heeds_limits && !is_limited) break;
+    if (heeds_limits ? !is_limited : forbids) continue;
     const Collapse collapse(heeds_limits ? problem : problem.without_limits(), options.work);
     if (!collapse.allowed()) return std::nullopt;
     std::optional<Solution> solution;
