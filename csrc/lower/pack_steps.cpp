@@ -172,7 +172,7 @@ class StepPacker {
 
   // Bytes of the slab for what a candidate packs: none where that is so large that it has memory of its own.
   int64_t slab_bytes(size_t i) const {
-    constexpr int64_t kLargest = int64_t{4} << 20;
+    constexpr int64_t kLargest = int64_t{64} << 20;
     return packed_bytes(i) < kLargest ? packed_bytes(i) : 0;
   }
 
