@@ -202,7 +202,8 @@ void Tensor::copy_numbers(int64_t begin, int64_t count, void* to) const {
   if (splat_ && !splat_->is_written && splat_->fill) {
     splat_->fill(begin, count, to);
   } else if (is_splat()) {
-    for (int64_t i = 0; i < count; ++i) std::memcpy(static_cast<char*>(to) + static_cast<size_t>(i) * item, splat_->number, item);
+    for (int64_t i = 0; i < count; ++i)
+      std::memcpy(static_cast<char*>(to) + static_cast<size_t>(i) * item, splat_->number, item);
   } else if (count > 0) {
     std::memcpy(to, as<char>() + static_cast<size_t>(begin) * item, static_cast<size_t>(count) * item);
   }

@@ -78,7 +78,8 @@ class PackingKeys {
     constexpr int64_t kSamples = 16;
     std::string sample = str(name(constant.dtype()), to_string(constant.dims()));
     const int64_t item = item_bytes(constant.dtype()), step = std::max<int64_t>(1, constant.size() / kSamples);
-    for (int64_t i = 0; i < constant.size(); i += step) sample.append(constant.as<char>() + i * item, static_cast<size_t>(item));
+    for (int64_t i = 0; i < constant.size(); i += step)
+      sample.append(constant.as<char>() + i * item, static_cast<size_t>(item));
     return sample;
   }
 

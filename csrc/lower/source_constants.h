@@ -20,7 +20,8 @@ class ConstantRelease {
 
   // Every reader is added before the first is made.
   void add_reader(const Value* value);
-  // After all readers: constants that nobody reads, as codes are of which only numbers are read, or the other way round.
+  // After all readers: constants that nobody reads, as codes are of which only numbers are read, or the other way
+  // round.
   void drop_unread(const Graph& graph);
   // A step of this workload was made with `packed`. Thread-safe.
   void made(const Workload& workload, const PackedStore& packed);

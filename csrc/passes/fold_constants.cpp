@@ -116,9 +116,8 @@ bool fold_constants_in_body(Graph& graph, const PassContext& context, bool& has_
       inputs.push_back(v ? HostValue(*v->constant) : HostValue());
       if (v) growth -= v->constant->bytes();
     }
-    const std::vector<HostValue> results = is_widening(*node)
-                                               ? std::vector<HostValue>{widened(inputs.front().tensor)}
-                                               : context.evaluate(*node, inputs);
+    const std::vector<HostValue> results =
+        is_widening(*node) ? std::vector<HostValue>{widened(inputs.front().tensor)} : context.evaluate(*node, inputs);
     for (size_t i = 0; i < node->outputs.size(); ++i) {
       Value* old = node->outputs[i];
       if (!old) continue;

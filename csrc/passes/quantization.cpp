@@ -124,24 +124,34 @@ std::optional<Tensor> dequantized_blocks(const Tensor& codes, const Tensor& scal
   int64_t inner = 1;
   for (size_t i = static_cast<size_t>(axis) + 1; i < dims.size(); ++i) inner *= dims[i];
   const Tensor zeros = zero ? *zero : Tensor();
-  return Tensor::computed(DType::Float32, dims, [codes, scale, zeros, numbers = *numbers, axis, block, inner](
-                                                    int64_t begin, int64_t size, void* elements) {
-    const int64_t along = codes.dims()[static_cast<size_t>(axis)], end = begin + size;
-    const auto* from = codes.as<uint8_t>() + begin;
-    const auto* scales = scale.as<float>();
-    const uint8_t* const zero_codes = zeros.defined() ? zeros.as<uint8_t>() : nullptr;
-    auto* to = static_cast<float*>(elements);
-    const int64_t count = scale.dims()[static_cast<size_t>(axis)];
-    for (int64_t at = begin; at < end;) {
-      const int64_t run = at / inner, first = at % inner, last = std::min(inner, first + end - at);
-      const int64_t grid = (run / along * count + run % along / block) * inner;
-      for (int64_t i = first; i < last; ++i) {
-        const int code = numbers[*from++] - (zero_codes ? numbers[zero_codes[grid + i]] : 0);
-        *to++ = static_cast<float>(code) * scales[grid + i];
-      }
-      at += last - first;
-    }
-  });
+  return Tensor::computed(
+      DType::Float32, dims,
+      [codes, scale, zeros, numbers = *numbers, axis, block, inner](int64_t begin, int64_t size, void* elements) {
+        const int64_t along = codes.dims()[static_cast<size_t>(axis)], end = begin + size;
+        const auto* from = codes.as<uint8_t>() + begin;
+        const auto* scales = scale.as<float>();
+        const uint8_t* const zero_codes = zeros.defined() ? zeros.as<uint8_t>() : nullptr;
+        auto* to = static_cast<float*>(elements);
+        const int64_t count = scale.dims()[static_cast<size_t>(axis)];
+        if (inner == 1) {
+          for (int64_t at = begin; at < end;) {
+            const int64_t of_run = at % along, last = std::min({end, at + block - of_run % block, at + along - of_run});
+            const int64_t grid = at / along * count + of_run / block;
+            const int zero_code = zero_codes ? numbers[zero_codes[grid]] : 0;
+            for (; at < last; ++at) *to++ = static_cast<float>(numbers[*from++] - zero_code) * scales[grid];
+          }
+          return;
+        }
+        for (int64_t at = begin; at < end;) {
+          const int64_t run = at / inner, first = at % inner, last = std::min(inner, first + end - at);
+          const int64_t grid = (run / along * count + run % along / block) * inner;
+          for (int64_t i = first; i < last; ++i) {
+            const int code = numbers[*from++] - (zero_codes ? numbers[zero_codes[grid + i]] : 0);
+            *to++ = static_cast<float>(code) * scales[grid + i];
+          }
+          at += last - first;
+        }
+      });
 }
 
 std::optional<Tensor> dequantized(const Tensor& codes, const Tensor& scale, const Tensor* zero, int axis) {
@@ -163,10 +173,11 @@ std::optional<Tensor> dequantized(const Tensor& codes, const Tensor& scale, cons
         const auto* from = codes.as<uint8_t>() + begin;
         const auto* scales = scale.as<float>();
         auto* to = static_cast<float*>(elements);
-        for (int64_t at = begin, end = begin + size; at < end;) {
-          const int64_t c = at / inner % along, count = std::min(inner - at % inner, end - at);
-          const float by = scales[c % scale.size()];
-          const double zero_point = zeros[static_cast<size_t>(c) % zeros.size()];
+        int64_t c = begin / inner % along, left = inner - begin % inner;  // of the channel
+        for (int64_t at = begin, end = begin + size; at < end; c = c + 1 == along ? 0 : c + 1, left = inner) {
+          const int64_t count = std::min(left, end - at);
+          const float by = scales[scale.size() == 1 ? 0 : c];
+          const double zero_point = zeros[zeros.size() == 1 ? 0 : static_cast<size_t>(c)];
           for (int64_t k = 0; k < count; ++k) {
             const int code = has_sign ? static_cast<int8_t>(*from++) : *from++;
             *to++ = static_cast<float>(code - zero_point) * by;

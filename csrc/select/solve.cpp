@@ -67,8 +67,8 @@ std::optional<Solution> find(const Problem& problem, const SolveOptions& options
   const bool is_limited = problem.planes > 1;
   proven = true;
   // Limits of nothing forbid choices and leave a problem without limits.
-  const bool forbids = is_limited && std::all_of(problem.limits.begin(), problem.limits.end(),
-                                                 [](double limit) { return limit == 0; });
+  const bool forbids =
+      is_limited && std::all_of(problem.limits.begin(), problem.limits.end(), [](double limit) { return limit == 0; });
   // The best choice of all may meet the limits.
   for (const bool heeds_limits : {false, true}) {
     if (heeds_limits ? !is_limited : forbids) continue;

@@ -128,6 +128,27 @@ def test_tensors_are_those_of_the_package() -> None:
             np.testing.assert_array_equal(found.astype(object), expected.astype(object))
 
 
+@pytest.mark.parametrize("kind", ["INT4", "UINT4"])
+@pytest.mark.parametrize("dims", [(0,), (1,), (3, 5), (16, 16)])
+def test_codes_of_four_bits_are_those_of_the_package(kind: str, dims: tuple[int, ...], tmp_path: Path) -> None:
+    count = int(np.prod(dims))
+    raw = np.random.default_rng(2).integers(0, 256, -(-count // 2), dtype=np.uint8).tobytes()
+    tensor = onnx.TensorProto(name="codes", data_type=onnx.TensorProto.DataType.Value(kind), dims=dims, raw_data=raw)
+    expected = numpy_helper.to_array(tensor)
+    (tmp_path / "codes.bin").write_bytes(b"before" + raw)
+    outside = onnx.TensorProto(data_type=tensor.data_type, dims=dims, data_location=onnx.TensorProto.EXTERNAL)
+    for key, value in (("location", "codes.bin"), ("offset", "6"), ("length", str(len(raw)))):
+        outside.external_data.add(key=key, value=value)
+    for found in (tensor_array(tensor, (), "here"), tensor_array(outside, (tmp_path,), "here")):
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        assert found.tobytes() == expected.tobytes()
+    if not raw:
+        return
+    tensor.raw_data = raw[:-1]
+    with pytest.raises(neo.ModelError, match="data must match"):
+        tensor_array(tensor, (), "here")
+
+
 def field(number: int, kind: int, body: bytes) -> bytes:
     """A field of a number below 16; bytes with their length."""
     length = bytearray()

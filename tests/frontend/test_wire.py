@@ -79,6 +79,20 @@ def test_two_graphs_are_left_to_the_parser(tmp_path: Path) -> None:
         assert split_file(file) is None
 
 
+def test_constants_in_nodes_are_left_to_the_parser(tmp_path: Path) -> None:
+    weight = np.random.default_rng(SEED).standard_normal((131, LARGE), dtype=np.float32)
+    nodes = [
+        helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(weight)),
+        helper.make_node("MatMul", ["x", "w"], ["y"]),
+    ]
+    x = np.ones((1, 131), np.float32)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model_of(nodes, [value_info("x", x)], ["y"]).SerializeToString())
+    with path.open("rb") as file:
+        assert split_file(file) is None
+    np.testing.assert_allclose(neo.compile(path)(x), x @ weight, rtol=1e-3, atol=1e-3)
+
+
 @pytest.mark.parametrize("case", range(100))
 def test_damaged_file(case: int, tmp_path: Path) -> None:
     random = np.random.default_rng([SEED, case])

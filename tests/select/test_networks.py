@@ -200,3 +200,20 @@ def test_a_ladder_of_layouts_needs_no_search():
     searched = solve(problem, work={"distinct_most": 0})
     assert searched.method == "elimination, branch and bound"
     assert searched.lower_bound <= solution.total <= searched.total
+
+
+@pytest.mark.parametrize("seed", [2, 16, 34])
+def test_orders_by_fill_end_where_orders_by_tables_do_not(seed: int) -> None:
+    # By the cells of tables alone, tables of these chains with bypasses exceed the limit.
+    random = np.random.default_rng(seed)
+    length, kinds = 60, 3
+    costs = [0.2 * random.random(kinds**2) for _ in range(length)]
+    one, pairs = np.ones((kinds, kinds)), {}
+    for i in range(length):
+        for j in sorted({int(i + 1 + step) for step in random.integers(0, 7, 2)}):
+            if j < length:
+                matrix = random.random((kinds, kinds))
+                pairs[i, j] = np.kron(matrix, one) if (i + j) % 2 else np.kron(one, matrix)
+    solution = solve(Problem(costs, pairs), work={"enough": 0, "most": 0, "distinct": 0, "distinct_most": 1 << 16})
+    assert solution.method == "elimination"
+    assert solution.proven

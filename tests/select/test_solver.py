@@ -20,7 +20,7 @@ FORCED = {"enough": 0, "most": 0, "distinct_most": 0, "largest": 12, "small": 10
 
 
 # Tables of any size have one row for all choices that they do not tell apart.
-DISTINCT = {"enough": 0, "most": 0}
+DISTINCT = {"enough": 0, "most": 0, "distinct": 0}
 
 
 @pytest.fixture(params=["as it is", "forced search", "distinct rows"])

@@ -263,8 +263,7 @@ class BlockWeightsStep final : public KernelStep {
         const int64_t place = (vector * plan.blocks + b) * plan.lanes;
         for (int64_t lane = 0; lane < lanes; ++lane) {
           to[plan.scales_at() + place + lane] = static_cast<float>(scales[p.at(scales.size(), first + lane, b)]);
-          if (plan.zeros)
-            zero_bytes[place + lane] = static_cast<uint8_t>(zeros[p.at(zeros.size(), first + lane, b)]);
+          if (plan.zeros) zero_bytes[place + lane] = static_cast<uint8_t>(zeros[p.at(zeros.size(), first + lane, b)]);
         }
         const int64_t count = std::min(p.block, p.depth - b * p.block);
         for (int64_t i = 0; i < count; ++i) {
@@ -401,7 +400,8 @@ class BlockWeightsRoutine final : public RoutineOf<BlockWeightsRoutine> {
     const bool is_one = std::all_of(zeros.begin(), zeros.end(), [&](double z) { return z == zeros.front(); });
     const std::array<uint8_t, 256> numbers = p.unsigned_codes();
     const auto* codes = p.codes->constant->as<uint8_t>();
-    const bool is_small = std::all_of(codes, codes + p.codes->constant->size(), [&](uint8_t c) { return numbers[c] < 16; });
+    const bool is_small =
+        std::all_of(codes, codes + p.codes->constant->size(), [&](uint8_t c) { return numbers[c] < 16; });
     add(is_small ? 4 : 8, !is_one);
     return all;
   }

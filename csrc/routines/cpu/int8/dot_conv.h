@@ -93,8 +93,8 @@ const char* reject_dot(const DotShape& shape, DotFill::Form form, int64_t lanes)
 DotPlan plan_dot(const DotShape& shape, const DotSchedule& schedule, const DotKernels& kernels, DotFill::Form form,
                  bool may_read);
 
-// Weights in the order [group][panel][tap][word][columns of the panel]; read(channel, count, input channel of the group,
-// tap of the kernel, to) writes those of so many channels.
+// Weights in the order [group][panel][tap][word][columns of the panel]; read(channel, count, input channel of the
+// group, tap of the kernel, to) writes those of so many channels.
 template <class Read>
 void pack_dot_weight(const DotPlan& plan, const Read& read, int32_t* packed);
 
