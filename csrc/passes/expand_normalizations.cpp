@@ -89,7 +89,8 @@ Value* expand_batch_norm(NormParts& parts, const Node& node) {
 }
 
 // The elements of an LpPool's window, and the window's padding with the part of the last windows beyond the input, so
-// that each of them has as many; none where that depends on a size that is not a constant.
+// that each of them has as many. Where a size is not a constant, each window fits what the stride could lack; none
+// where a window could then lie in the padding alone, which ceil_mode leaves out.
 std::optional<int64_t> fill_window(const Node& node, Attrs& attrs) {
   const Shape &x = node.inputs.front()->shape(), &y = node.outputs.front()->shape();
   Window window = read_window(node, x.rank() - 2);
@@ -99,10 +100,14 @@ std::optional<int64_t> fill_window(const Node& node, Attrs& attrs) {
     taps *= window.kernel[i];
     if (!window.ceil_mode || window.auto_pad != AutoPad::NotSet) continue;
     const Dim input = x[axis + 2], output = y[axis + 2];
-    if (!input.is_constant() || !output.is_constant()) return std::nullopt;
-    const int64_t reach = (output.value() - 1) * window.strides[i] + (window.kernel[i] - 1) * window.dilations[i] + 1;
+    const int64_t extent = (window.kernel[i] - 1) * window.dilations[i] + 1;
     int64_t& end = window.pads[i + static_cast<size_t>(window.rank())];
-    end = std::max(end, reach - input.value() - window.pads[i]);
+    if (input.is_constant() && output.is_constant()) {
+      end = std::max(end, (output.value() - 1) * window.strides[i] + extent - input.value() - window.pads[i]);
+      continue;
+    }
+    end += window.strides[i] - 1;
+    if (end >= extent) return std::nullopt;
   }
   if (window.auto_pad == AutoPad::NotSet) {
     attrs["pads"] = window.pads;

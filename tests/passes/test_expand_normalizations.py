@@ -46,6 +46,8 @@ def test_batch_norms_whose_parameters_arrive_at_run_time(dims: str) -> None:
         ("N,3,7,8", "kernel_shape=[3,2], strides=[2,3], pads=[1,0,1,1]"),
         ("1,2,9,8", "kernel_shape=[2,3], strides=[2,2], ceil_mode=1"),
         ("1,2,9,8", "kernel_shape=[3,3], strides=[2,2], dilations=[2,1], ceil_mode=1, pads=[1,1,0,0]"),
+        ("N,3,H,W", "kernel_shape=[3,2], strides=[2,2], ceil_mode=1, pads=[1,0,0,0]"),
+        ("2,3,N", "kernel_shape=[2], strides=[2], dilations=[2], ceil_mode=1, pads=[0,1]"),
         ("1,2,6,5,7", 'kernel_shape=[2,3,2], strides=[2,1,1], auto_pad="SAME_UPPER"'),
     ],
 )
@@ -62,8 +64,9 @@ def test_norms_of_planes_beyond_length_are_roots_of_sums() -> None:
         assert len(ops_of(after(text, "expand_normalizations", rtol=1e-5, atol=1e-5))) == count
 
 
-def test_leaves_windows_that_end_nobody_knows_where() -> None:
-    text = graph_text("y = LpPool(x) {kernel_shape=[2], strides=[2], ceil_mode=1}", "2,3,N", "float32")
+@pytest.mark.parametrize("window", ["strides=[3]", "strides=[2], pads=[0,1]"])
+def test_leaves_windows_that_may_lie_in_the_padding_alone(window: str) -> None:
+    text = graph_text(f"y = LpPool(x) {{kernel_shape=[2], {window}, ceil_mode=1}}", "2,3,N", "float32")
     assert ops_of(after(text, "expand_normalizations")) == ["LpPool"]
 
 

@@ -297,7 +297,7 @@ def run_time_axes(op, x, rank_of_axes, attrs):
 @by_tier
 @pytest.mark.parametrize(("op", "dtype"), [("ReduceSum", "float32"), ("ReduceMax", "int8"), ("ReduceL2", "int64")])
 def test_axes_that_only_a_call_tells(op, dtype, tier):
-    """Neighbours, some of which are of one element, and those that are none, which the reference takes."""
+    """Neighbours, some of which are of one element, and those that are none, which are brought together first."""
     routine = REDUCE if dtype == "float32" else TYPED
     for seed in range(2 * CASES):
         random = np.random.default_rng(seed)

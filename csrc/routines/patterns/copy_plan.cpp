@@ -281,9 +281,13 @@ CopyPlan CopyPattern::planned(std::span<const Arg> args) const {
   return made;
 }
 
+std::unique_ptr<CopyPattern> make_transpose_pattern(std::vector<int64_t> order) {
+  return std::make_unique<TransposeCopy>(std::move(order));
+}
+
 std::unique_ptr<CopyPattern> make_copy_pattern(const Workload& workload) {
   const Node& node = workload.root();
-  if (node.op == "Transpose") return std::make_unique<TransposeCopy>(transpose_axes(node));
+  if (node.op == "Transpose") return make_transpose_pattern(transpose_axes(node));
   if (node.op == "Slice") return std::make_unique<SliceCopy>(*slice_ranges(node));
   if (node.op == "Expand" || node.op == "Identity") return std::make_unique<ExpandCopy>();
   if (node.op == "Tile") return std::make_unique<TileCopy>();

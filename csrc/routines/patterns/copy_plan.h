@@ -56,5 +56,7 @@ class CopyPattern {
 // The copies of a Transpose, Slice, Split, Concat, Expand, Tile, DepthToSpace, SpaceToDepth, ConstantOfShape or
 // Identity.
 std::unique_ptr<CopyPattern> make_copy_pattern(const Workload& workload);
+// The copy of a Transpose with this order of axes.
+std::unique_ptr<CopyPattern> make_transpose_pattern(std::vector<int64_t> order);
 
 }  // namespace neo

@@ -50,7 +50,7 @@ class ReduceRoutine final : public RoutineOf<ReduceRoutine> {
     const Node& node = candidate.workload->root();
     ReduceArgs args;
     args.kind = *reduce_kind(node);
-    return make_reduction(candidate, ops, args, reduced_run(node), NEO_PICK_TIER(target.isa, reduce_tasks));
+    return make_reduction(candidate, target, ops, args, reduced_run(node), NEO_PICK_TIER(target.isa, reduce_tasks));
   }
 };
 

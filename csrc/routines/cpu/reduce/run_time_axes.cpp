@@ -1,6 +1,9 @@
 #include "routines/cpu/reduce/run_time_axes.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include "routines/cpu/move/copy_step.h"
 
 namespace neo {
 namespace {
@@ -9,17 +12,20 @@ bool is_scan(const Node& node) {
   return node.op == "CumSum" || node.op == "CumProd";
 }
 
-// The neighbouring axes that a call works along, of which those of size 1 need not be listed; none where there are
-// none, or an axis that is not the operand's, which the reference refuses.
-std::optional<AxisRun> run_of_call(const Dims& dims, const std::vector<int64_t>& axes) {
-  const auto rank = std::ssize(dims);
-  std::vector<bool> listed(dims.size());
+// Which axes a call lists; none where it lists no axis, or one that is not the operand's, which the reference refuses.
+std::optional<std::vector<bool>> listed_axes(int rank, const std::vector<int64_t>& axes) {
+  std::vector<bool> listed(static_cast<size_t>(rank));
   for (const int64_t axis : axes) {
     if (axis < -rank || axis >= rank) return std::nullopt;
     listed[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = true;
   }
+  return axes.empty() ? std::nullopt : std::optional(std::move(listed));
+}
+
+// The neighbouring axes that are listed, of which those of size 1 need not be; none where they are no neighbours.
+std::optional<AxisRun> listed_run(const Dims& dims, const std::vector<bool>& listed) {
   std::optional<AxisRun> run;
-  for (int axis = 0; axis < static_cast<int>(rank); ++axis) {
+  for (int axis = 0; axis < static_cast<int>(dims.size()); ++axis) {
     const auto at = static_cast<size_t>(axis);
     if (!listed[at] || (dims[at] == 1 && run)) continue;
     const bool replaces = !run || dims[static_cast<size_t>(run->first)] == 1;
@@ -53,27 +59,39 @@ Candidate reduction_candidate(const Workload& workload) {
   return c;
 }
 
-RunTimeAxesStep::RunTimeAxesStep(const Candidate& candidate, const OpRegistry& ops, Make make)
-    : NodeStep(candidate, ops), reference_(ops.get(node().op).reference), make_(std::move(make)) {}
+RunTimeAxesStep::RunTimeAxesStep(const Candidate& candidate, const Target& target, const OpRegistry& ops, Make make)
+    : NodeStep(candidate, ops), reference_(ops.get(node().op).reference), target_(target), make_(std::move(make)) {}
 
 void RunTimeAxesStep::compute(ReferenceContext& ctx, Team& team) const {
   const Tensor& x = ctx.input(0);
   const std::vector<int64_t> axes = ctx.ints(1);
-  const auto run = run_of_call(x.dims(), axes);
-  if (!run || (is_scan(node()) && axes.size() != 1)) return reference_(ctx);
+  const auto listed = listed_axes(x.rank(), axes);
+  if (!listed || x.rank() > kCopyAxes || (is_scan(node()) && axes.size() != 1)) return reference_(ctx);
   Dims dims;
-  for (int axis = 0; axis < x.rank(); ++axis) {
-    const int64_t size = x.dims()[static_cast<size_t>(axis)];
-    const bool is_reduced =
-        std::ranges::find(axes, axis) != axes.end() || std::ranges::find(axes, axis - x.rank()) != axes.end();
-    if (is_scan(node()) || !is_reduced) {
-      dims.push_back(size);
+  for (size_t axis = 0; axis < listed->size(); ++axis) {
+    if (is_scan(node()) || !(*listed)[axis]) {
+      dims.push_back(x.dims()[axis]);
     } else if (node().int_attr("keepdims", 1) != 0) {
       dims.push_back(1);
     }
   }
   const Tensor& y = ctx.output(0, x.dtype(), dims);
-  if (y.size() > 0) made_.run({run->first, run->last}, x, y, team, [&] { return make_(*run); });
+  if (y.size() == 0) return;
+  if (const auto run = listed_run(x.dims(), *listed)) return reduce(x, *run, y, team);
+  std::vector<int64_t> order(listed->size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto behind =
+      std::ranges::stable_partition(order, [&](int64_t axis) { return !(*listed)[static_cast<size_t>(axis)]; });
+  Dims turned_dims;
+  for (const int64_t axis : order) turned_dims.push_back(x.dims()[static_cast<size_t>(axis)]);
+  const Tensor turned(x.dtype(), turned_dims);
+  turn_.run(order, x, turned, team, [&] { return std::make_unique<CopyStep>(make_transpose_pattern(order), target_); });
+  const auto kept = static_cast<int>(behind.begin() - order.begin());
+  reduce(turned, {kept, x.rank() - 1}, y, team);
+}
+
+void RunTimeAxesStep::reduce(const Tensor& x, AxisRun run, const Tensor& y, Team& team) const {
+  made_.run({run.first, run.last}, x, y, team, [&] { return make_(run); });
 }
 
 }  // namespace neo

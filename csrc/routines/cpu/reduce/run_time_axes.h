@@ -17,15 +17,17 @@ class RunTimeAxesStep final : public NodeStep {
  public:
   using Make = std::function<std::unique_ptr<KernelStep>(AxisRun run)>;
 
-  // `make` gives the step along some neighbouring axes.
-  RunTimeAxesStep(const Candidate& candidate, const OpRegistry& ops, Make make);
+  // `make` gives the step along some neighbouring axes. Others are brought together first.
+  RunTimeAxesStep(const Candidate& candidate, const Target& target, const OpRegistry& ops, Make make);
 
  private:
   void compute(ReferenceContext& ctx, Team& team) const override;
+  void reduce(const Tensor& x, AxisRun run, const Tensor& y, Team& team) const;
 
-  NodeFunction reference_;  // for axes that are no neighbours
+  NodeFunction reference_;  // for lists that it refuses, and for none
+  Target target_;
   Make make_;
-  MadeStep made_;
+  MadeStep turn_, made_;
 };
 
 // The axes that costs are taken at: where only a call tells them, the last one.
@@ -36,11 +38,13 @@ Candidate reduction_candidate(const Workload& workload);
 
 // A step whose arguments are known but for its shape, along axes that are known or not.
 template <class Args>
-std::unique_ptr<Step> make_reduction(const Candidate& candidate, const OpRegistry& ops, const Args& args,
-                                     std::optional<AxisRun> run, typename ReductionStep<Args>::Kernel kernel) {
+std::unique_ptr<Step> make_reduction(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                                     const Args& args, std::optional<AxisRun> run,
+                                     typename ReductionStep<Args>::Kernel kernel) {
   if (run) return std::make_unique<ReductionStep<Args>>(args, *run, kernel);
-  return std::make_unique<RunTimeAxesStep>(
-      candidate, ops, [=](AxisRun of_call) { return std::make_unique<ReductionStep<Args>>(args, of_call, kernel); });
+  return std::make_unique<RunTimeAxesStep>(candidate, target, ops, [=](AxisRun of_call) {
+    return std::make_unique<ReductionStep<Args>>(args, of_call, kernel);
+  });
 }
 
 }  // namespace neo

@@ -57,7 +57,7 @@ class ScanRoutine final : public RoutineOf<ScanRoutine> {
     args.product = node.op == "CumProd";
     args.exclusive = node.int_attr("exclusive", 0) != 0;
     args.reverse = node.int_attr("reverse", 0) != 0;
-    return make_reduction(candidate, ops, args, run, NEO_PICK_TIER(target.isa, scan_tasks));
+    return make_reduction(candidate, target, ops, args, run, NEO_PICK_TIER(target.isa, scan_tasks));
   }
 };
 

@@ -77,7 +77,8 @@ class TypedReduceRoutine final : public RoutineOf<TypedReduceRoutine> {
     args.lane = *lane_of(dtype);
     args.select_last = node.int_attr("select_last_index", 0) != 0;
     args.is_truth = dtype == DType::Bool;
-    return make_reduction(candidate, ops, args, reduced_run(node), NEO_PICK_TIER(target.isa, typed_reduce_tasks));
+    return make_reduction(candidate, target, ops, args, reduced_run(node),
+                          NEO_PICK_TIER(target.isa, typed_reduce_tasks));
   }
 };
 
