@@ -8,8 +8,8 @@ arithmetic allow.
 
 An operator that ONNX Runtime has not for a dtype has no ratio; its time is beside the limit alone.
 
-``--random 300`` takes cases of ``models/random_operators.py`` instead, which nobody has seen; those by the reference that
-take long are listed too.
+``--random 300`` takes cases of ``models/random_operators.py`` instead, which nobody has seen, ``--subgraphs 300`` operators
+with what usually surrounds them (``models/random_subgraphs.py``); those by the reference that take long are listed too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ import numpy as np
 
 from benchmarks.environment import commit, describe
 from benchmarks.models.operators import Case, cases
-from benchmarks.models.random_operators import RandomCase, random_case
+from benchmarks.models.random_draw import RandomCase
+from benchmarks.models.random_operators import random_case
+from benchmarks.models.random_subgraphs import random_subgraph
 
 #: Below this ratio a case is listed.
 SLOW = 0.8
@@ -95,6 +97,11 @@ def _ort_runner(case: Case | RandomCase, threads: int) -> tuple[Callable[[], Seq
     return lambda: session.run(None, feeds), {}
 
 
+def _random_case_of(name: str) -> RandomCase:
+    make = {"#": random_case, "@": random_subgraph}[name[0]]
+    return make(int(name[1:].split()[0]))
+
+
 def work(engine: str, threads: int) -> None:
     """Answer requests on standard input until it ends.
 
@@ -116,8 +123,7 @@ def work(engine: str, threads: int) -> None:
         try:
             if "case" in request:
                 name = request["case"]
-                case = random_case(int(name[1:].split()[0])) if name.startswith("#") else everything[name]
-                run, answer = make(case, threads)
+                run, answer = make(everything.get(name) or _random_case_of(name), threads)
                 first = [np.asarray(v) for v in run()]
                 plain = [v if v.dtype.kind in "biufc" else v.astype(np.float32) for v in first]
                 np.savez(request["to"], *plain)
@@ -350,7 +356,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", default="", help="a regular expression that names of cases must contain")
     parser.add_argument("--every", type=int, default=1, help="take one case in so many")
     parser.add_argument("--random", type=int, default=0, help="take so many random cases")
-    parser.add_argument("--seed", type=int, default=0, help="of the first random case")
+    parser.add_argument("--subgraphs", type=int, default=0, help="take so many random groups of operators")
+    parser.add_argument("--seed", type=int, default=0, help="of the first random case or group")
     parser.add_argument("--page", type=Path, help="where the page goes; default: it is printed")
     parser.add_argument("--record", type=Path, help="a file of JSON lines; cases that it has are not measured again")
     parser.add_argument("--worker", choices=ENGINES, help=argparse.SUPPRESS)
@@ -365,8 +372,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     done: dict[str, Found] = {}
     if options.record and options.record.exists():
         done = {f["name"]: Found(**f) for f in map(json.loads, options.record.read_text().splitlines())}
-    seeds = range(options.seed, options.seed + options.random)
-    every: list[Case | RandomCase] = [*map(random_case, seeds)] if options.random else [*cases()]
+    every: list[Case | RandomCase] = [
+        *(random_case(options.seed + i) for i in range(options.random)),
+        *(random_subgraph(options.seed + i) for i in range(options.subgraphs)),
+    ]
+    every = every or [*cases()]
     chosen = [c for c in every if re.search(options.only, c.name)][:: options.every]
     workers = {engine: Worker(engine, options.threads) for engine in ENGINES}
     try:

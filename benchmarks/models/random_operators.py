@@ -3,90 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import onnx
 
 from benchmarks.models.operator_cases import DTYPES, FLOATS, Case, Operand, dtypes_of, ints
 from benchmarks.models.operators import BINARY, UNARY
+from benchmarks.models.random_draw import LARGEST, Draw, RandomCase
 from benchmarks.models.random_graphs import chain
+from benchmarks.models.random_rare import RARE
 
-__all__ = ["RandomCase", "random_case"]
-
-#: Elements of an operand.
-_SMALLEST, _LARGEST = 1 << 6, 1 << 19
+__all__ = ["random_case"]
 
 
-@dataclass(frozen=True)
-class RandomCase:
-    """A model with its inputs, as a case of the atlas has them."""
-
-    name: str
-    family: str
-    dtype: str
-    make: Callable[[], tuple[onnx.ModelProto, dict[str, np.ndarray]]] = field(repr=False)
-
-    def build(self) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
-        """Return the model and its inputs."""
-        return self.make()
-
-
-class _Draw:
-    """Random parameters of one case."""
-
-    def __init__(self, seed: int) -> None:
-        self.random = np.random.default_rng([41, seed])
-
-    def number(self, low: int, high: int) -> int:
-        """Return a number of [low, high]."""
-        return int(self.random.integers(low, high + 1))
-
-    def one(self, of: Sequence[Any]) -> Any:
-        """Return one of some things."""
-        return of[self.number(0, len(of) - 1)]
-
-    def flag(self, probability: float = 0.5) -> bool:
-        """Return whether something happens."""
-        return bool(self.random.random() < probability)
-
-    def dims(self, low: int = 1, high: int = 6, largest: int = _LARGEST) -> list[int]:
-        """Return sizes of some axes; most of them are no powers of two."""
-        rank = self.number(low, high)
-        if rank == 0:
-            return []
-        elements = np.exp(self.random.uniform(np.log(min(_SMALLEST, largest / 4)), np.log(largest)))
-        shares = self.random.dirichlet(np.ones(rank))
-        dims = [max(1, round(float(elements**s))) for s in shares]
-        return [d + 1 if d > 8 and d % 16 == 0 and self.flag() else d for d in dims]
-
-    def symbols(self, rank: int) -> tuple[str, ...]:
-        """Return names for the first axes: for none, mostly."""
-        return tuple(f"N{i}" for i in range(self.number(1, rank))) if rank and self.flag(0.25) else ()
-
-    def axes(self, rank: int) -> list[int]:
-        """Return some axes, counted from either end."""
-        count = self.number(1, rank)
-        chosen = sorted(self.random.permutation(rank)[:count])
-        return [int(a) - (rank if self.flag(0.2) else 0) for a in chosen]
-
-    def axis(self, rank: int) -> int:
-        """Return an axis, counted from either end."""
-        return self.axes(rank)[0]
-
-    def tensor(self, dims: Sequence[int], dtype: str = "float32", low: float = -3, high: float = 3) -> Operand:
-        """Return a run-time operand."""
-        return Operand(tuple(dims), dtype, low, high, symbols=self.symbols(len(dims)))
-
-    def broadcast(self, dims: Sequence[int]) -> tuple[int, ...]:
-        """Return sizes that broadcast to others."""
-        cut = self.number(0, len(dims)) if self.flag(0.3) else 0
-        keep = self.one((0.2, 0.5, 0.8, 1.0))
-        return tuple(d if self.flag(keep) else 1 for d in dims[cut:])
-
-
-def _listed(draw: _Draw, values: Sequence[int]) -> Operand:
+def _listed(draw: Draw, values: Sequence[int]) -> Operand:
     """Integers as a constant, or as an input now and then."""
     if draw.flag(0.85):
         return ints(values)
@@ -98,14 +28,14 @@ _RANGES = {"Acosh": (1.0, 3.0), "Log": (0.1, 3.0), "Sqrt": (0.1, 3.0), "Reciproc
 _RANGES |= dict.fromkeys(("Acos", "Asin", "Atanh"), (-0.9, 0.9))
 
 
-def _unary(draw: _Draw) -> Case:
+def _unary(draw: Draw) -> Case:
     op = draw.one(_UNARY)
     dtype = draw.one(dtypes_of(op))
     low, high = _RANGES.get(op, (-3, 3))
     return Case("unary", op, "", (draw.tensor(draw.dims(), dtype, low, high),))
 
 
-def _binary(draw: _Draw) -> Case:
+def _binary(draw: Draw) -> Case:
     op = draw.one(BINARY)
     dtype = draw.one(dtypes_of(op))
     low, high = (1, 3) if op in ("BitShift", "Div", "Mod", "Pow") else (-3, 3)
@@ -120,7 +50,7 @@ def _binary(draw: _Draw) -> Case:
     return Case("binary", op, "", operands, attributes)
 
 
-def _select(draw: _Draw) -> Case:
+def _select(draw: Draw) -> Case:
     dims, dtype = draw.dims(), draw.one(list(DTYPES))
     op = draw.one(("Where", "Cast", "Clip"))
     if op == "Cast":
@@ -137,7 +67,7 @@ def _select(draw: _Draw) -> Case:
 _REDUCTIONS = ["L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"]
 
 
-def _reduce(draw: _Draw) -> Case:
+def _reduce(draw: Draw) -> Case:
     op = "Reduce" + draw.one(_REDUCTIONS)
     dtype = draw.one(("float32", *dtypes_of(op)))
     dims = draw.dims()
@@ -149,7 +79,7 @@ def _reduce(draw: _Draw) -> Case:
     return Case("reduce", op, "", (draw.tensor(dims, dtype, low, 3), axes), attributes)
 
 
-def _scan(draw: _Draw) -> Case:
+def _scan(draw: Draw) -> Case:
     dims = draw.dims()
     axis = draw.axis(len(dims))
     op = draw.one(("ArgMax", "ArgMin", "CumSum", "TopK", "TopK", "Softmax", "LogSoftmax", "Hardmax", "LpNormalization"))
@@ -170,7 +100,7 @@ def _scan(draw: _Draw) -> Case:
     return Case("reduce", op, "", (x,), attributes)
 
 
-def _normalize(draw: _Draw) -> Case:
+def _normalize(draw: Draw) -> Case:
     op = draw.one(("LayerNormalization", "InstanceNormalization", "BatchNormalization", "LRN", "GroupNormalization"))
     dtype = draw.one(("float32", "float32", "float16", "float64"))
     dims = draw.dims(3, 5)
@@ -190,7 +120,7 @@ def _normalize(draw: _Draw) -> Case:
     return Case("normalize", op, "", (draw.tensor(dims, dtype), *parts))
 
 
-def _move(draw: _Draw) -> Case:
+def _move(draw: Draw) -> Case:
     op = draw.one(
         ("Transpose", "Slice", "Pad", "Tile", "Expand", "Concat", "Split", "DepthToSpace", "Trilu", "Identity")
     )
@@ -243,7 +173,7 @@ def _move(draw: _Draw) -> Case:
     return Case("move", op, "", (x,))
 
 
-def _index(draw: _Draw) -> Case:
+def _index(draw: Draw) -> Case:
     op = draw.one(
         (
             "Gather",
@@ -297,7 +227,7 @@ def _index(draw: _Draw) -> Case:
     return Case("index", op, "", (Operand((draw.number(10, 20000),), dtype, -100, 100),), {"sorted": 1}, outputs=4)
 
 
-def _product(draw: _Draw) -> Case:
+def _product(draw: Draw) -> Case:
     dtype = draw.one(("float32",) * 5 + ("float16", "float64", "int32"))
     m, k, n = (draw.one((1, 1, 2, 3, 5, 8, 17, 33, 64, 100, 197, 384)) for _ in range(3))
     batch = draw.dims(0, 3, 30) if draw.flag(0.5) else []
@@ -317,7 +247,7 @@ def _product(draw: _Draw) -> Case:
     return Case("product", "MatMul", "", (draw.tensor((*batch, m, k), dtype), second))
 
 
-def _window(draw: _Draw, kernels: Sequence[int]) -> tuple[int, list[int], dict[str, Any]]:
+def _window(draw: Draw, kernels: Sequence[int]) -> tuple[int, list[int], dict[str, Any]]:
     """Spatial axes, their sizes, and the attributes of a window."""
     axes = draw.one((1, 2, 2, 2, 3))
     largest = {1: 600, 2: 64, 3: 20}[axes]
@@ -332,7 +262,7 @@ def _window(draw: _Draw, kernels: Sequence[int]) -> tuple[int, list[int], dict[s
     return axes, sizes, {"kernel_shape": kernel, "strides": strides, "dilations": dilations, "pads": pads}
 
 
-def _convolution(draw: _Draw) -> Case:
+def _convolution(draw: Draw) -> Case:
     axes, sizes, attributes = _window(draw, (1, 2, 3, 3, 4, 5, 7))
     if draw.flag(0.35):
         attributes["strides"] = [draw.one((1, 2, 2, 3, 4, 5))] * axes
@@ -362,11 +292,11 @@ def _convolution(draw: _Draw) -> Case:
     return Case("convolution", op, form, (x, weights, *bias), attributes)
 
 
-def _pool(draw: _Draw) -> Case:
+def _pool(draw: Draw) -> Case:
     op = draw.one(("MaxPool", "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"))
     _, sizes, attributes = _window(draw, (2, 2, 3, 3, 4, 5, 7, 9))
     dims = (draw.number(1, 4), draw.number(1, 64), *sizes)
-    while np.prod(dims) > _LARGEST:
+    while np.prod(dims) > LARGEST:
         dims = (1, max(1, dims[1] // 2), *sizes)
     dtype = draw.one(("float32", "float32", *dtypes_of(op)))
     x = draw.tensor(dims, dtype)
@@ -382,7 +312,7 @@ def _pool(draw: _Draw) -> Case:
     return Case("pool", op, form, (x,), attributes, outputs=outputs, opset=22)
 
 
-def _resize(draw: _Draw) -> Case:
+def _resize(draw: Draw) -> Case:
     axes = draw.one((1, 2, 2, 2, 3))
     mode = draw.one(("nearest", "linear", "cubic")) if axes == 2 else draw.one(("nearest", "linear"))
     dims = (draw.number(1, 3), draw.number(1, 32), *(draw.number(4, {1: 500, 2: 50, 3: 14}[axes]) for _ in range(axes)))
@@ -402,7 +332,7 @@ def _resize(draw: _Draw) -> Case:
     )
 
 
-def _quantized(draw: _Draw) -> Case:
+def _quantized(draw: Draw) -> Case:
     op = draw.one(("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "ConvInteger"))
     code = draw.one(("int8", "uint8"))
     if op == "DynamicQuantizeLinear":
@@ -425,7 +355,7 @@ def _quantized(draw: _Draw) -> Case:
     return Case("integer", op, f"axis {axis}", (x, scale, zero), {"axis": axis})
 
 
-_FAMILIES: dict[Callable[[_Draw], Case], int] = {
+_FAMILIES: dict[Callable[[Draw], Case], int] = {
     _unary: 2,
     _binary: 4,
     _select: 2,
@@ -439,6 +369,7 @@ _FAMILIES: dict[Callable[[_Draw], Case], int] = {
     _pool: 4,
     _resize: 2,
     _quantized: 2,
+    **RARE,
 }
 
 
@@ -463,7 +394,7 @@ def random_case(seed: int) -> RandomCase:
     seed : int
         Any number; equal ones give equal cases.
     """
-    draw = _Draw(seed)
+    draw = Draw(seed)
     if draw.flag(0.2):
         model, feeds, what = chain(draw.random)
         dtype = next((k for k, v in DTYPES.items() if v == model.graph.input[0].type.tensor_type.elem_type), "float32")

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.models.operators import cases
 from benchmarks.models.random_operators import random_case
+from benchmarks.models.random_subgraphs import KINDS, random_subgraph
 from benchmarks.operators import REVIEWED, Found, differs, main, page, reviewed
 
 
@@ -105,3 +106,32 @@ def test_two_cases_run_once(tmp_path: Path) -> None:
         main(["--only", "^(Relu float32 small|BitwiseAnd int8 small)$", "--record", str(record), "--page", str(result)])
     assert len(record.read_text().splitlines()) == 2
     assert "| all | 2 | 2 |" in result.read_text()
+
+
+def test_groups_of_operators_take_turns_and_are_the_same_again() -> None:
+    for seed in range(len(KINDS)):
+        case, again = random_subgraph(seed), random_subgraph(seed)
+        model, feeds = case.build()
+        assert case.name == again.name
+        assert case.family == sorted(KINDS)[seed]
+        assert [i.name for i in model.graph.input] == list(feeds), case.name
+        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+        assert all(np.array_equal(a, b) for a, b in zip(feeds.values(), again.build()[1].values(), strict=True))
+
+
+def test_some_groups_beside_onnx_runtime() -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4
+    for seed in range(100, 100 + len(KINDS)):
+        case = random_subgraph(seed)
+        model, feeds = case.build()
+        try:
+            session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+            expected = session.run(None, feeds)
+        except Exception as error:  # some float16 and float64 operators are not there
+            assert "NOT_IMPLEMENTED" in str(error) or "not supported" in str(error), case.name
+            continue
+        found = neo.compile(model).run(feeds).values()
+        notes = [differs(np.asarray(a), b, case.dtype) for a, b in zip(found, expected, strict=True)]
+        assert not any(notes), f"{case.name}: {notes}"
