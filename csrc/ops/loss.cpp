@@ -1,3 +1,5 @@
+#include "ops/loss.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -56,8 +58,10 @@ ClassDims class_dims(ReferenceContext& ctx) {
   return result;
 }
 
-// Weighted losses of log probabilities.
-void write_loss(ReferenceContext& ctx, const ClassDims& d, const std::vector<double>& log_probabilities) {
+}  // namespace
+
+void write_loss(ReferenceContext& ctx, const std::function<double(int64_t i)>& log_probability) {
+  const ClassDims d = class_dims(ctx);
   const auto labels = ctx.ints(1);
   const bool ignores = ctx.node().has_attr("ignore_index");
   const int64_t ignored = ctx.node().int_attr("ignore_index", 0);
@@ -69,12 +73,14 @@ void write_loss(ReferenceContext& ctx, const ClassDims& d, const std::vector<dou
   double weight_sum = 0;
   for (size_t i = 0; i < labels.size(); ++i) {
     if (ignores && labels[i] == ignored) continue;
-    ctx.check(labels[i] >= 0 && labels[i] < d.classes,
-              str("a label must be a class. Got ", labels[i], ", expected 0 to ", d.classes - 1));
+    // A message takes longer to make than a loss.
+    if (labels[i] < 0 || labels[i] >= d.classes) {
+      ctx.fail(ErrorKind::Shape, str("a label must be a class. Got ", labels[i], ", expected 0 to ", d.classes - 1));
+    }
     const auto at = static_cast<int64_t>(i);
     const int64_t from = (at / d.inner * d.classes + labels[i]) * d.inner + at % d.inner;
     const double weight = weights[static_cast<size_t>(labels[i])];
-    losses[i] = -log_probabilities[static_cast<size_t>(from)] * weight;
+    losses[i] = -log_probability(from) * weight;
     sum += losses[i];
     weight_sum += weight;
   }
@@ -86,9 +92,15 @@ void write_loss(ReferenceContext& ctx, const ClassDims& d, const std::vector<dou
   store_doubles(ctx.output(0, dtype, {}), std::span(&loss, 1));
 }
 
+namespace {
+
+// write_loss() of log probabilities that are all there.
+void write_loss_of(ReferenceContext& ctx, const std::vector<double>& log_probabilities) {
+  write_loss(ctx, [&](int64_t i) { return log_probabilities[static_cast<size_t>(i)]; });
+}
+
 void reference_negative_log_likelihood_loss(ReferenceContext& ctx) {
-  const ClassDims d = class_dims(ctx);
-  write_loss(ctx, d, ctx.doubles(0));
+  write_loss_of(ctx, ctx.doubles(0));
 }
 
 void reference_softmax_cross_entropy_loss(ReferenceContext& ctx) {
@@ -105,7 +117,7 @@ void reference_softmax_cross_entropy_loss(ReferenceContext& ctx) {
       for (int64_t c = 0; c < d.classes; ++c) column[c * d.inner] -= shift;
     }
   }
-  write_loss(ctx, d, values);
+  write_loss_of(ctx, values);
   if (ctx.output_count() > 1 && ctx.has_output(1))
     store_doubles(ctx.output(1, ctx.input(0).dtype(), ctx.input(0).dims()), values);
 }

@@ -26,13 +26,19 @@ bool eliminate_reshapes_in_body(Graph& graph) {
     // A reshape of a reshape reads the first one's input.
     if (in->producer && is_reshape(*in->producer) && node->op == "Reshape") {
       const Value* target = node->input(1);
-      // 0 in the target copies a size of the input, which would be another's.
+      // 0 in the target copies a size of the input, which may be another's.
       const bool copies = !target || !target->contents ||
                           std::any_of(target->contents->begin(), target->contents->end(),
                                       [](const Dim& d) { return d.range().lo <= 0; });
       const bool fixed = target && target->constant && node->int_attr("allowzero", 0) == 0 && [&] {
+        const Shape& source = in->producer->inputs.front()->shape();
         const std::vector<int64_t> dims = load_ints(*target->constant);
-        return std::all_of(dims.begin(), dims.end(), [](int64_t d) { return d != 0; });
+        for (int i = 0; i < static_cast<int>(dims.size()); ++i) {
+          const bool is_same =
+              source.has_rank() && i < std::min(source.rank(), in->shape().rank()) && source[i] == in->shape()[i];
+          if (dims[static_cast<size_t>(i)] == 0 && !is_same) return false;
+        }
+        return true;
       }();
       if (copies && !fixed) continue;
       node->inputs.front() = in->producer->inputs.front();
@@ -118,9 +124,9 @@ bool split_before_transposing(Graph& graph, const PassContext& context) {
 // those that split an axis go before a transpose.
 bool eliminate_reshapes(Graph& graph, const PassContext& context) {
   const bool changed = for_each_body(graph, [&](Graph& g) {
-    bool any = multiply_in_place(g, context);
-    any = split_before_transposing(g, context) || any;
-    return eliminate_reshapes_in_body(g) || any;
+    bool any = eliminate_reshapes_in_body(g);
+    any = multiply_in_place(g, context) || any;
+    return split_before_transposing(g, context) || any;
   });
   if (changed) remove_dead_nodes(graph, context);
   return changed;

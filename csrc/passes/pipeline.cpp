@@ -28,6 +28,7 @@ std::span<const Pass> standard_pipeline() {
       {"expand_einsum", expand_einsum},
       {"expand_deform_conv", expand_deform_conv},
       {"expand_attention", expand_attention},
+      {"expand_losses", expand_losses},
       {"check_sequence_lengths", check_sequence_lengths},
       {"normalize_quantization", normalize_quantization},
       {"recognize_activations", recognize_activations},
@@ -52,11 +53,13 @@ std::span<const Pass> standard_pipeline() {
       {"expand_normalizations", expand_normalizations},
       {"fold_scales", fold_scales},
       {"fold_biases", fold_biases},
+      {"thin_single_taps", thin_single_taps},
       {"merge_covered_axes", merge_covered_axes},
       {"fold_clamps", fold_clamps},
       {"split_groups", split_groups},
       {"split_volumes", split_volumes},
       {"multiply_single_pixels", multiply_single_pixels},
+      {"multiply_patches", multiply_patches},
       {"require_exact_sums", require_exact_sums},
   };
   return passes;

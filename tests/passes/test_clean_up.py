@@ -116,6 +116,17 @@ def test_reshapes_in_a_row() -> None:
     assert lines_of(after(text, "eliminate_reshapes")) == ["y = Reshape(x, t)"]
 
 
+@pytest.mark.parametrize(("first", "joined"), [("0, 12", True), ("-1, 12", True), ("6, -1", False)])
+def test_a_size_that_the_last_of_them_copies_must_be_that_of_the_first_input(first: str, joined: bool) -> None:
+    text = f"""graph "g" (x: float32[N,3,4]) -> (y) {{
+      constant s = int64[2] {{{first}}}
+      constant t = int64[3] {{0, 2, -1}}
+      a = Reshape(x, s)
+      y = Reshape(a, t)
+    }}"""
+    assert ops_of(after(text, "eliminate_reshapes")) == ["Reshape"] * (1 if joined else 2)
+
+
 def test_reshapes_to_the_same_shape() -> None:
     text = """graph "g" (x: float32[2,3]) -> (y) {
       constant s = int64[2] {2, -1}
