@@ -1,3 +1,5 @@
+#include "ops/generate.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -129,6 +131,8 @@ void reference_constant_of_shape(ReferenceContext& ctx) {
 
 // Range
 
+}  // namespace
+
 int64_t range_count(double start, double limit, double delta) {
   const double count = std::ceil((limit - start) / delta);
   NEO_CHECK(count <= static_cast<double>(kMaxExtent), Shape, "Range", "the range must be finite. Got ", start, " to ",
@@ -143,6 +147,8 @@ int64_t range_count(int64_t start, int64_t limit, int64_t delta) {
   const uint64_t step = delta > 0 ? static_cast<uint64_t>(delta) : uint64_t{0} - static_cast<uint64_t>(delta);
   return static_cast<int64_t>((distance - 1) / step + 1);
 }
+
+namespace {
 
 void infer_range(InferContext& ctx) {
   const DType dtype = ctx.dtype(0);
@@ -182,28 +188,17 @@ void reference_range(ReferenceContext& ctx) {
     const int64_t delta = scalar_int(ctx, 2);
     ctx.check(delta != 0, "delta must not be 0");
     const int64_t count = range_count(start, scalar_int(ctx, 1), delta);
-    const auto fill = [&]<class T>(T* to) {
-      for (int64_t i = 0; i < count; ++i) {
-        to[i] = static_cast<T>(static_cast<uint64_t>(start) + static_cast<uint64_t>(i) * static_cast<uint64_t>(delta));
-      }
-    };
-    // The positions of a sequence, which every step of a decoder counts.
-    if (dtype == DType::Int64) return fill(ctx.output(0, dtype, {count}).as<int64_t>());
-    if (dtype == DType::Int32) return fill(ctx.output(0, dtype, {count}).as<int32_t>());
     auto elements = make_scratch<int64_t>(count);
-    fill(elements.data());
+    for (int64_t i = 0; i < count; ++i) {
+      elements[static_cast<size_t>(i)] =
+          static_cast<int64_t>(static_cast<uint64_t>(start) + static_cast<uint64_t>(i) * static_cast<uint64_t>(delta));
+    }
     return store_ints(ctx.output(0, dtype, {count}), elements);
   }
   const double start = scalar_double(ctx, 0);
   const double delta = scalar_double(ctx, 2);
   ctx.check(delta != 0, "delta must not be 0");
   const int64_t count = range_count(start, scalar_double(ctx, 1), delta);
-  if (dtype == DType::Float32) {
-    auto* y = ctx.output(0, dtype, {count}).as<float>();
-    for (int64_t i = 0; i < count; ++i)
-      y[i] = static_cast<float>(start + static_cast<float>(static_cast<double>(i) * delta));
-    return;
-  }
   auto elements = make_scratch<double>(count);
   // Every operation is rounded to the type it happens in: float32 for the 16-bit types unless stash_type says
   // otherwise.

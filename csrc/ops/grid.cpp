@@ -1,3 +1,5 @@
+#include "ops/grid.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -228,43 +230,28 @@ void infer_affine_grid(InferContext& ctx) {
 }
 
 void reference_affine_grid(ReferenceContext& ctx) {
-  const Tensor& theta = ctx.input(0);
-  const auto size = ctx.ints(1);
-  ctx.check(size.size() == 4 || size.size() == 5,
-            str("size must be [N,C,H,W] or [N,C,D,H,W]. Got ", size.size(), " sizes"));
-  const size_t rank = size.size() - 2;
-  const auto signed_rank = static_cast<int64_t>(rank);
-  ctx.check(theta.dims() == Dims{size[0], signed_rank, signed_rank + 1},
-            str("theta must fit size. Got ", to_string(theta.dims()), " for ", to_string(size)));
-  const bool align_corners = ctx.node().int_attr("align_corners", 0) != 0;
-  const Dims spatial(size.begin() + 2, size.end());
-  Dims dims = spatial;
-  dims.insert(dims.begin(), size[0]);
-  dims.push_back(signed_rank);
+  const AffinePlaces places = affine_places(ctx);
+  const size_t rank = places.spatial.size();
   const auto matrix = ctx.doubles(0);
   std::vector<double> result;
-  result.reserve(static_cast<size_t>(element_count(dims)));
-  const int64_t points = element_count(spatial);
+  result.reserve(static_cast<size_t>(element_count(places.output)));
+  const int64_t points = element_count(places.spatial);
   std::vector<double> position(rank + 1, 1.0);
-  for (int64_t n = 0; n < size[0]; ++n) {
+  for (int64_t n = 0; n < places.output[0]; ++n) {
     std::vector<int64_t> index(rank, 0);
     for (int64_t p = 0; p < points; ++p) {
-      for (size_t a = 0; a < rank; ++a) {
-        const auto extent = static_cast<double>(spatial[a]);
-        const auto i = static_cast<double>(index[a]);
-        double& coordinate = position[rank - 1 - a];  // the innermost axis first
-        coordinate = align_corners ? (spatial[a] > 1 ? 2 * i / (extent - 1) - 1 : 0) : (2 * i + 1) / extent - 1;
-      }
+      // The innermost axis first.
+      for (size_t a = 0; a < rank; ++a) position[rank - 1 - a] = places.coordinates[a][static_cast<size_t>(index[a])];
       for (size_t r = 0; r < rank; ++r) {
         const double* row = matrix.data() + (static_cast<size_t>(n) * rank + r) * (rank + 1);
         double sum = 0;
         for (size_t c = 0; c <= rank; ++c) sum += row[c] * position[c];
         result.push_back(sum);
       }
-      next_index(index, spatial);
+      next_index(index, places.spatial);
     }
   }
-  store_doubles(ctx.output(0, theta.dtype(), dims), result);
+  store_doubles(ctx.output(0, ctx.input(0).dtype(), places.output), result);
 }
 
 Work work_grid_sample(const Node& node) {
@@ -279,6 +266,29 @@ Work work_grid_sample(const Node& node) {
 }
 
 }  // namespace
+
+AffinePlaces affine_places(const ReferenceContext& ctx) {
+  const Tensor& theta = ctx.input(0);
+  const auto size = ctx.ints(1);
+  ctx.check(size.size() == 4 || size.size() == 5,
+            str("size must be [N,C,H,W] or [N,C,D,H,W]. Got ", size.size(), " sizes"));
+  const auto rank = std::ssize(size) - 2;
+  ctx.check(theta.dims() == Dims{size[0], rank, rank + 1},
+            str("theta must fit size. Got ", to_string(theta.dims()), " for ", to_string(size)));
+  const bool align_corners = ctx.node().int_attr("align_corners", 0) != 0;
+  AffinePlaces places{Dims(size.begin() + 2, size.end()), {size[0]}, {}};
+  places.output.insert(places.output.end(), size.begin() + 2, size.end());
+  places.output.push_back(rank);
+  for (const int64_t count : places.spatial) {
+    std::vector<double>& along = places.coordinates.emplace_back();
+    const auto extent = static_cast<double>(count);
+    for (int64_t i = 0; i < count; ++i) {
+      const double twice = 2 * static_cast<double>(i);
+      along.push_back(align_corners ? (count > 1 ? twice / (extent - 1) - 1 : 0) : (twice + 1) / extent - 1);
+    }
+  }
+  return places;
+}
 
 void add_grid_ops(OpRegistry& ops) {
   ops.add({.name = "GridSample",

@@ -237,12 +237,11 @@ Unpooling::Unpooling(const ReferenceContext& ctx) : ctx_(ctx) {
   is_whole_ = output_ == counted_;
 }
 
-int64_t Unpooling::place(int64_t index) const {
+int64_t Unpooling::cut_place(int64_t index) const {
   if (index < 0 || index >= limit_) {
     ctx_.fail(ErrorKind::Shape,
               str("an index must lie inside the unpooled tensor. Got ", index, ", expected 0 to ", limit_ - 1));
   }
-  if (is_whole_) return index;
   int64_t place = 0;
   for (size_t axis = counted_.size(); axis-- > 0; index /= counted_[axis]) {
     const int64_t position = index % counted_[axis];

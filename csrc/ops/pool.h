@@ -45,9 +45,12 @@ class Unpooling {
 
   const Dims& output() const { return output_; }
   // The element of the output that an index means; a Shape error where there is none.
-  int64_t place(int64_t index) const;
+  int64_t place(int64_t index) const { return is_whole_ && index >= 0 && index < limit_ ? index : cut_place(index); }
 
  private:
+  // The place where the output has another size than the one that indices count, and the error where there is none.
+  int64_t cut_place(int64_t index) const;
+
   const ReferenceContext& ctx_;
   Dims counted_, output_, strides_;
   int64_t limit_ = 0;

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
+#include "base/int_math.h"
 #include "ops/op.h"
 
 namespace neo {
@@ -22,5 +24,14 @@ bool takes_roi_maximum(const Node& node);
 void for_each_roi_cell(
     const ReferenceContext& ctx,
     const std::function<void(int64_t region, int64_t image, int64_t cell, std::span<const Bilinear> samples)>& body);
+
+// A region of MaxRoiPool: its image, and the rows and columns of each row and column of bins, cut to the image.
+struct RoiBins {
+  int64_t image = 0;
+  std::vector<IndexRange> rows, columns;
+};
+
+// The regions of a call; a Shape error where the inputs do not fit, or a region is not finite.
+std::vector<RoiBins> max_roi_bins(const ReferenceContext& ctx);
 
 }  // namespace neo

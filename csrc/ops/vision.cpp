@@ -189,6 +189,11 @@ Work work_roi_align(const Node& node) {
 
 // MaxRoiPool (Fast R-CNN, section 2.1)
 
+// A message takes longer to make than the regions that need none.
+[[noreturn]] void fail_region(const ReferenceContext& ctx, const std::string& size) {
+  ctx.fail(ErrorKind::Shape, "a region must be of a finite size. Got " + size);
+}
+
 void infer_max_roi_pool(InferContext& ctx) {
   ctx.check_rank(0, 4);
   ctx.check_rank(1, 2);
@@ -202,48 +207,21 @@ void infer_max_roi_pool(InferContext& ctx) {
 }
 
 void reference_max_roi_pool(ReferenceContext& ctx) {
+  const auto regions = max_roi_bins(ctx);
   const Tensor& x = ctx.input(0);
   const Dims& dims = x.dims();
-  const auto pooled = ctx.node().ints_attr("pooled_shape");
-  const double scale = ctx.node().float_attr("spatial_scale", 1);
-  const Dims& roi_dims = ctx.input(1).dims();
-  ctx.check(dims.size() == 4 && roi_dims.size() == 2 && roi_dims[1] == 5,
-            str("X and rois must fit. Got ", to_string(dims), " and ", to_string(roi_dims)));
-  const auto regions = ctx.doubles(1);
   const auto pixels = ctx.doubles(0);
-  const Tensor& y = ctx.output(0, x.dtype(), {roi_dims[0], dims[1], pooled[0], pooled[1]});
   std::vector<double> result;
-  result.reserve(static_cast<size_t>(y.size()));
-  const auto rounded = [&](double coordinate) {
-    const double at = std::round(coordinate * scale);
-    ctx.check(std::abs(at) < 1e9, str("a region must be of a finite size. Got ", coordinate));
-    return static_cast<int64_t>(at);
-  };
-  // Bin `i` of `count` over [start, start + size), cut to the image.
-  const auto bin = [](int64_t i, int64_t count, int64_t start, int64_t size, int64_t extent) {
-    const double width = static_cast<double>(size) / static_cast<double>(count);
-    const auto begin = static_cast<int64_t>(std::floor(static_cast<double>(i) * width)) + start;
-    const auto end = static_cast<int64_t>(std::ceil(static_cast<double>(i + 1) * width)) + start;
-    return std::pair(std::clamp<int64_t>(begin, 0, extent), std::clamp<int64_t>(end, 0, extent));
-  };
-  for (int64_t r = 0; r < roi_dims[0]; ++r) {
-    const double* region = regions.data() + r * 5;
-    const int64_t batch = checked_index(ctx, static_cast<int64_t>(region[0]), dims[0]);
-    const int64_t left = rounded(region[1]);
-    const int64_t top = rounded(region[2]);
-    const int64_t width = std::max<int64_t>(rounded(region[3]) - left + 1, 1);
-    const int64_t height = std::max<int64_t>(rounded(region[4]) - top + 1, 1);
+  for (const RoiBins& region : regions) {
     for (int64_t c = 0; c < dims[1]; ++c) {
-      const double* image = pixels.data() + (batch * dims[1] + c) * dims[2] * dims[3];
-      for (int64_t i = 0; i < pooled[0]; ++i) {
-        const auto [row_begin, row_end] = bin(i, pooled[0], top, height, dims[2]);
-        for (int64_t j = 0; j < pooled[1]; ++j) {
-          const auto [column_begin, column_end] = bin(j, pooled[1], left, width, dims[3]);
-          const bool empty = row_begin >= row_end || column_begin >= column_end;
+      const double* image = pixels.data() + (region.image * dims[1] + c) * dims[2] * dims[3];
+      for (const IndexRange rows : region.rows) {
+        for (const IndexRange columns : region.columns) {
+          const bool empty = rows.size() <= 0 || columns.size() <= 0;
           double value = empty ? 0 : -std::numeric_limits<double>::infinity();
-          for (int64_t row = row_begin; row < row_end; ++row) {
+          for (int64_t row = rows.begin; row < rows.end; ++row) {
             checkpoint();
-            for (int64_t column = column_begin; column < column_end; ++column)
+            for (int64_t column = columns.begin; column < columns.end; ++column)
               value = std::max(value, image[row * dims[3] + column]);
           }
           result.push_back(value);
@@ -251,7 +229,8 @@ void reference_max_roi_pool(ReferenceContext& ctx) {
       }
     }
   }
-  store_doubles(y, result);
+  const auto pooled = ctx.node().ints_attr("pooled_shape");
+  store_doubles(ctx.output(0, x.dtype(), {std::ssize(regions), dims[1], pooled[0], pooled[1]}), result);
 }
 
 // DepthToSpace, SpaceToDepth
@@ -367,6 +346,42 @@ void reference_col2im(ReferenceContext& ctx) {
 
 }  // namespace
 
+std::vector<RoiBins> max_roi_bins(const ReferenceContext& ctx) {
+  const Dims &dims = ctx.input(0).dims(), &roi_dims = ctx.input(1).dims();
+  ctx.check(dims.size() == 4 && roi_dims.size() == 2 && roi_dims[1] == 5,
+            str("X and rois must fit. Got ", to_string(dims), " and ", to_string(roi_dims)));
+  const auto pooled = ctx.node().ints_attr("pooled_shape");
+  const double scale = ctx.node().float_attr("spatial_scale", 1);
+  const auto rounded = [&](double coordinate) {
+    const double at = std::round(coordinate * scale);
+    if (!(std::abs(at) < 1e9)) fail_region(ctx, str(coordinate));
+    return static_cast<int64_t>(at);
+  };
+  // Bins over [first, last], cut to [0, extent).
+  const auto bins = [&](int64_t count, int64_t first, int64_t last, int64_t extent) {
+    const double width = static_cast<double>(std::max<int64_t>(last - first + 1, 1)) / static_cast<double>(count);
+    std::vector<IndexRange> ranges;
+    for (int64_t i = 0; i < count; ++i) {
+      const auto begin = static_cast<int64_t>(std::floor(static_cast<double>(i) * width)) + first;
+      const auto end = static_cast<int64_t>(std::ceil(static_cast<double>(i + 1) * width)) + first;
+      ranges.push_back({std::clamp<int64_t>(begin, 0, extent), std::clamp<int64_t>(end, 0, extent)});
+    }
+    return ranges;
+  };
+  std::vector<RoiBins> regions;
+  const auto coordinates = ctx.doubles(1);
+  for (int64_t r = 0; r < roi_dims[0]; ++r) {
+    const double* region = coordinates.data() + r * 5;
+    RoiBins found;
+    found.image = checked_index(ctx, static_cast<int64_t>(region[0]), dims[0]);
+    const int64_t left = rounded(region[1]), top = rounded(region[2]);
+    found.columns = bins(pooled[1], left, rounded(region[3]), dims[3]);
+    found.rows = bins(pooled[0], top, rounded(region[4]), dims[2]);
+    regions.push_back(std::move(found));
+  }
+  return regions;
+}
+
 ImageBlocks image_blocks(const ReferenceContext& ctx) {
   const Dims& columns = ctx.input(0).dims();
   ImageBlocks blocks;
@@ -440,15 +455,15 @@ void for_each_roi_cell(
       width = std::max(width, 1.0);
       height = std::max(height, 1.0);
     }
-    ctx.check(std::abs(width) < 1e6 && std::abs(height) < 1e6,
-              str("a region must be of a finite size. Got ", height, " x ", width));
+    if (!(std::abs(width) < 1e6 && std::abs(height) < 1e6)) fail_region(ctx, str(height, " x ", width));
     const double bin_height = height / static_cast<double>(rows);
     const double bin_width = width / static_cast<double>(columns);
     const int64_t grid_rows = sampling > 0 ? sampling : static_cast<int64_t>(std::ceil(bin_height));
     const int64_t grid_columns = sampling > 0 ? sampling : static_cast<int64_t>(std::ceil(bin_width));
-    ctx.check(grid_rows * grid_columns <= kMaxSampling * kMaxSampling,
-              str("a region must have at most ", kMaxSampling * kMaxSampling, " samples per cell. Got ", grid_rows,
-                  " x ", grid_columns));
+    if (grid_rows * grid_columns > kMaxSampling * kMaxSampling) {
+      ctx.fail(ErrorKind::Shape, str("a region must have at most ", kMaxSampling * kMaxSampling,
+                                     " samples per cell. Got ", grid_rows, " x ", grid_columns));
+    }
     for (int64_t cell = 0; cell < rows * columns; ++cell) {
       const auto i = static_cast<double>(cell / columns), j = static_cast<double>(cell % columns);
       samples.clear();

@@ -527,6 +527,10 @@ ROUTINES: dict[str, list[Spec]] = {
         ),
         Spec(
             {"N": 2, "C": 3, "H": 5, "W": 6, "B": 4},
+            lambda net: net.node("MaxRoiPool", [net.input("NCHW"), net.input("B5")], pooled_shape=[2, 3]),
+        ),
+        Spec(
+            {"N": 2, "C": 3, "H": 5, "W": 6, "B": 4},
             lambda net: net.node(
                 "RoiAlign",
                 [net.input("NCHW"), net.input("B4"), net.input("B", "int64", net.sizes["N"])],

@@ -6,63 +6,82 @@
 #include "base/int_math.h"
 #include "ops/movement.h"
 #include "routines/cpu/index/host_functions.h"
+#include "routines/cpu/tasks.h"
 
 namespace neo {
 namespace {
 
-// Adds the elements of one tap, a row of positions after the other, to where they lie in the plane.
-template <class T>
-const T* add_tap(const ImageBlocks& blocks, const std::vector<int64_t>& tap, const Dims& rows, const T* x, T* plane) {
-  const size_t last = blocks.image.size() - 1;
-  const int64_t count = blocks.positions[last], stride = blocks.strides[last];
-  const int64_t offset = blocks.place(last, 0, tap[last]), end = blocks.image[last] - offset;
+// Where one tap of the block lies on an axis: positions [first, behind) are inside the image, the first of all would be
+// at `offset`.
+struct TapOfAxis {
+  int64_t first, behind, offset;
+};
+
+TapOfAxis tap_of_axis(const ImageBlocks& blocks, size_t axis, int64_t tap) {
+  const int64_t count = blocks.positions[axis], stride = blocks.strides[axis];
+  const int64_t offset = blocks.place(axis, 0, tap), end = blocks.image[axis] - offset;
   const int64_t first = std::min(count, offset < 0 ? ceil_div(-offset, stride) : 0);
-  const int64_t behind = std::clamp<int64_t>(end <= 0 ? 0 : ceil_div(end, stride), first, count);
-  std::vector<int64_t> row(last, 0);
-  do {
-    int64_t line = 0;
-    bool inside = true;
-    for (size_t a = 0; inside && a < last; ++a) {
-      const int64_t at = blocks.place(a, row[a], tap[a]);
-      inside = at >= 0 && at < blocks.image[a];
-      if (inside) line = line * blocks.image[a] + at;
+  return {first, std::clamp<int64_t>(end <= 0 ? 0 : ceil_div(end, stride), first, count), offset};
+}
+
+// Adds the elements of one tap to where they lie in the plane, from an axis on.
+template <class T>
+void add_tap(const ImageBlocks& blocks, const std::vector<TapOfAxis>& tap, size_t axis, const T* x, T* plane) {
+  const auto [first, behind, offset] = tap[axis];
+  const int64_t stride = blocks.strides[axis];
+  if (axis + 1 == tap.size()) {
+    T* y = plane + offset;
+    if (stride == 1) {
+#pragma GCC ivdep
+      for (int64_t i = first; i < behind; ++i) y[i] += x[i];
+    } else {
+      for (int64_t i = first; i < behind; ++i) y[i * stride] += x[i];
     }
-    if (inside) {
-      T* y = plane + line * blocks.image[last] + offset;
-      if (stride == 1) {
-        for (int64_t i = first; i < behind; ++i) y[i] += x[i];
-      } else {
-        for (int64_t i = first; i < behind; ++i) y[i * stride] += x[i];
-      }
-    }
-    x += count;
-  } while (next_index(row, rows));
-  return x;
+    return;
+  }
+  int64_t row = 1, line = 1;
+  for (size_t inner = axis + 1; inner < tap.size(); ++inner) {
+    row *= blocks.positions[inner];
+    line *= blocks.image[inner];
+  }
+  for (int64_t i = first; i < behind; ++i)
+    add_tap(blocks, tap, axis + 1, x + i * row, plane + (offset + i * stride) * line);
 }
 
 template <class T>
-void add_columns(const ImageBlocks& blocks, const Tensor& x, const Tensor& y) {
+void add_columns(const ImageBlocks& blocks, const Tensor& x, const Tensor& y, Team& team) {
   const int64_t planes = blocks.output[0] * blocks.output[1], plane = element_count(blocks.image);
-  const Dims rows(blocks.positions.begin(), blocks.positions.end() - 1);
-  const T* from = x.as<T>();
-  for (int64_t p = 0; p < planes; ++p) {
-    std::vector<int64_t> tap(blocks.block.size(), 0);
-    do from = add_tap(blocks, tap, rows, from, y.as<T>() + p * plane);
-    while (next_index(tap, blocks.block));
+  const int64_t positions = element_count(blocks.positions), taps = element_count(blocks.block);
+  // Where each tap lies is the same in all planes.
+  std::vector<std::vector<TapOfAxis>> inside(static_cast<size_t>(taps));
+  std::vector<int64_t> tap(blocks.block.size(), 0);
+  for (std::vector<TapOfAxis>& axes : inside) {
+    for (size_t axis = 0; axis < tap.size(); ++axis) axes.push_back(tap_of_axis(blocks, axis, tap[axis]));
+    next_index(tap, blocks.block);
   }
+  run_tasks(team, TaskSplit::of(planes, x.size()), [&](int64_t begin, int64_t end, int) {
+    for (int64_t p = begin; p < end; ++p) {
+      const T* from = x.as<T>() + p * taps * positions;
+      T* to = y.as<T>() + p * plane;
+      std::fill_n(to, plane, T(0));
+      for (int64_t t = 0; t < taps; ++t) add_tap(blocks, inside[static_cast<size_t>(t)], 0, from + t * positions, to);
+    }
+  });
 }
 
 }  // namespace
 
-void run_col2im(ReferenceContext& ctx) {
+void run_col2im(ReferenceContext& ctx, Team& team) {
   const Tensor& x = ctx.input(0);
   const ImageBlocks blocks = image_blocks(ctx);
   const Tensor& y = ctx.output(0, x.dtype(), blocks.output);
   if (blocks.image.empty()) return copy_tensor(x, y);
   if (y.size() == 0) return;
-  std::memset(y.data(), 0, static_cast<size_t>(y.size() * item_bytes(y.dtype())));
-  if (x.size() == 0) return;
-  x.dtype() == DType::Float32 ? add_columns<float>(blocks, x, y) : add_columns<double>(blocks, x, y);
+  if (x.size() == 0) {
+    std::memset(y.data(), 0, static_cast<size_t>(y.size() * item_bytes(y.dtype())));
+    return;
+  }
+  x.dtype() == DType::Float32 ? add_columns<float>(blocks, x, y, team) : add_columns<double>(blocks, x, y, team);
 }
 
 }  // namespace neo

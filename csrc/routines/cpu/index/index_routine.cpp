@@ -66,28 +66,58 @@ Reason rejects_slice(const Node& node) {
   return slice_ranges(node) && !makes_sizes(node) ? "where the parts begin is known" : Reason();
 }
 
+Reason rejects_range(const Node& node) {
+  const DType dtype = node.outputs.front()->dtype();
+  const bool has_kernel =
+      dtype == DType::Float32 || dtype == DType::Float64 || dtype == DType::Int32 || dtype == DType::Int64;
+  return has_kernel ? Reason() : "there is no kernel for its dtype";
+}
+
+using HostFunction = void (*)(ReferenceContext& ctx, Team& team);
+
+// A function that needs no team.
+template <NodeFunction function>
+void alone(ReferenceContext& ctx, Team&) {
+  function(ctx);
+}
+
 struct HostOperator {
   std::string_view op;
   Reason (*rejects)(const Node& node);
-  NodeFunction run;
+  HostFunction run;
   double element_cycles;  // for each element of an input or the result
 };
 
+class HostFunctionStep final : public NodeStep {
+ public:
+  HostFunctionStep(const Candidate& candidate, const OpRegistry& ops, HostFunction function)
+      : NodeStep(candidate, ops), function_(function) {}
+
+ private:
+  void compute(ReferenceContext& ctx, Team& team) const override { function_(ctx, team); }
+
+  HostFunction function_;
+};
+
 constexpr HostOperator kOperators[] = {
-    {"BlackmanWindow", rejects_window, run_window, 2},
+    {"AffineGrid", rejects_sums, alone<run_affine_grid>, 1},
+    {"BlackmanWindow", rejects_window, alone<run_window>, 2},
     {"Col2Im", rejects_sums, run_col2im, 1},
-    {"Compress", rejects_moved, run_compress, 1},
-    {"GatherElements", rejects_elements, run_gather_elements, 1},
-    {"HammingWindow", rejects_window, run_window, 2},
-    {"HannWindow", rejects_window, run_window, 2},
-    {"MaxUnpool", rejects_unpool, run_max_unpool, 1},
-    {"NonMaxSuppression", rejects_floats, run_non_max_suppression, 20},
-    {"NonZero", rejects_non_zero, run_non_zero, 1},
-    {"ReverseSequence", rejects_moved, run_reverse_sequence, 0.5},
-    {"RoiAlign", rejects_floats, run_roi_align, 5},
-    {"ScatterElements", rejects_elements, run_scatter_elements, 1},
-    {"Slice", rejects_slice, reference_slice, 0.5},
-    {"Unique", rejects_unique, run_unique, 4},
+    {"Compress", rejects_moved, alone<run_compress>, 1},
+    {"GatherElements", rejects_elements, alone<run_gather_elements>, 1},
+    {"HammingWindow", rejects_window, alone<run_window>, 2},
+    {"HannWindow", rejects_window, alone<run_window>, 2},
+    {"MaxRoiPool", rejects_floats, run_max_roi_pool, 5},
+    {"MaxUnpool", rejects_unpool, alone<run_max_unpool>, 1},
+    {"NegativeLogLikelihoodLoss", rejects_sums, alone<run_class_loss>, 0.1},
+    {"NonMaxSuppression", rejects_floats, alone<run_non_max_suppression>, 20},
+    {"NonZero", rejects_non_zero, alone<run_non_zero>, 1},
+    {"Range", rejects_range, alone<run_range>, 0.5},
+    {"ReverseSequence", rejects_moved, alone<run_reverse_sequence>, 0.5},
+    {"RoiAlign", rejects_floats, alone<run_roi_align>, 5},
+    {"ScatterElements", rejects_elements, alone<run_scatter_elements>, 1},
+    {"Slice", rejects_slice, alone<reference_slice>, 0.5},
+    {"Unique", rejects_unique, alone<run_unique>, 4},
 };
 
 const HostOperator& host_operator(std::string_view op) {
@@ -132,7 +162,7 @@ class IndexRoutine final : public RoutineOf<IndexRoutine> {
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry& ops,
                                          PackedStore&) {
-    return make_node_step(candidate, ops, host_operator(candidate.workload->root().op).run);
+    return std::make_unique<HostFunctionStep>(candidate, ops, host_operator(candidate.workload->root().op).run);
   }
 };
 

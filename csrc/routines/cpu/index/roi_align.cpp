@@ -13,33 +13,44 @@ namespace {
 // Channels that are summed side by side, a number that loops are vectorized for.
 constexpr int64_t kRoiChannels = 16;
 
-// The images with their channels side by side, `stride` floats a pixel: what samples of a pixel read.
+// The images as samples read them: with their channels side by side where there are more samples than pixels. A pixel's
+// channels are then padded.
 struct PixelRows {
   std::vector<float> elements;
-  int64_t stride = 0;
+  const float* first = nullptr;
+  int64_t stride = 1, channel = 1, image = 0;  // floats from one pixel, channel, image to the next
 
-  explicit PixelRows(const Tensor& x) {
+  PixelRows(const Tensor& x, int64_t samples) {
     const Dims& dims = x.dims();
     const int64_t channels = dims[1], plane = dims[2] * dims[3];
+    if (plane > 1 && samples < dims[0] * plane) {
+      first = x.as<float>();
+      channel = plane;
+      image = channels * plane;
+      return;
+    }
     stride = round_up(channels, kRoiChannels);
+    image = plane * stride;
     elements = make_scratch<float>(dims[0] * plane * stride);
     constexpr int64_t kPixels = 16;
-    for (int64_t image = 0; image < dims[0]; ++image) {
-      const float* from = x.as<float>() + image * channels * plane;
-      float* to = elements.data() + image * plane * stride;
-      for (int64_t first = 0; first < plane; first += kPixels) {
-        const int64_t last = std::min(plane, first + kPixels);
+    for (int64_t i = 0; i < dims[0]; ++i) {
+      const float* from = x.as<float>() + i * channels * plane;
+      float* to = elements.data() + i * image;
+      for (int64_t begin = 0; begin < plane; begin += kPixels) {
+        const int64_t last = std::min(plane, begin + kPixels);
         for (int64_t c = 0; c < channels; ++c) {
-          for (int64_t p = first; p < last; ++p) to[p * stride + c] = from[c * plane + p];
+          for (int64_t p = begin; p < last; ++p) to[p * stride + c] = from[c * plane + p];
         }
       }
     }
+    first = elements.data();
   }
 };
 
-// Sums, or the largest of the weighted pixels, of one block of channels.
+// Sums, or the largest of the weighted pixels, of a block of channels that lie `channel` floats apart.
 template <bool max_mode>
-void sample_block(const float* image, int64_t stride, std::span<const Bilinear> samples, float* y) {
+void sample_block(const float* image, int64_t stride, int64_t channel, int64_t channels,
+                  std::span<const Bilinear> samples, float* y) {
   float value[kRoiChannels] = {};
   bool first = true;
   for (const Bilinear& sample : samples) {
@@ -49,8 +60,8 @@ void sample_block(const float* image, int64_t stride, std::span<const Bilinear> 
       p[k] = image + sample.positions[k] * stride;
       w[k] = static_cast<float>(sample.weights[k]);
     }
-    for (int64_t c = 0; c < kRoiChannels; ++c) {
-      const float a = w[0] * p[0][c], b = w[1] * p[1][c], d = w[2] * p[2][c], e = w[3] * p[3][c];
+    const auto take = [&](int64_t c, int64_t at) {
+      const float a = w[0] * p[0][at], b = w[1] * p[1][at], d = w[2] * p[2][at], e = w[3] * p[3][at];
       if constexpr (max_mode) {
         const float left = a < b ? b : a, right = d < e ? e : d;
         const float largest = left < right ? right : left;
@@ -58,6 +69,11 @@ void sample_block(const float* image, int64_t stride, std::span<const Bilinear> 
       } else {
         value[c] += (a + b) + (d + e);
       }
+    };
+    if (channel == 1) {
+      for (int64_t c = 0; c < kRoiChannels; ++c) take(c, c);
+    } else {
+      for (int64_t c = 0; c < channels; ++c) take(c, c * channel);
     }
     first = false;
   }
@@ -75,16 +91,19 @@ void run_roi_align(ReferenceContext& ctx) {
   const int64_t channels = dims[1], cells = rows * columns;
   const Tensor& y = ctx.output(0, x.dtype(), {ctx.input(2).size(), channels, rows, columns});
   if (y.size() == 0) return;
-  const PixelRows pixels(x);
+  // Where nobody says how many samples a cell has, it has about this many.
+  constexpr int64_t kSamples = 4;
+  const int64_t ratio = ctx.node().int_attr("sampling_ratio", 0);
+  const PixelRows pixels(x, ctx.input(2).size() * cells * (ratio > 0 ? ratio * ratio : kSamples));
   float block[kRoiChannels];
   for_each_roi_cell(ctx, [&](int64_t region, int64_t image, int64_t cell, std::span<const Bilinear> samples) {
-    const float* from = pixels.elements.data() + image * dims[2] * dims[3] * pixels.stride;
     float* to = y.as<float>() + region * channels * cells + cell;
     for (int64_t first = 0; first < channels; first += kRoiChannels) {
-      max_mode ? sample_block<true>(from + first, pixels.stride, samples, block)
-               : sample_block<false>(from + first, pixels.stride, samples, block);
-      const int64_t last = std::min(channels, first + kRoiChannels);
-      for (int64_t c = first; c < last; ++c) to[c * cells] = block[c - first];
+      const float* from = pixels.first + image * pixels.image + first * pixels.channel;
+      const int64_t count = std::min(kRoiChannels, channels - first);
+      max_mode ? sample_block<true>(from, pixels.stride, pixels.channel, count, samples, block)
+               : sample_block<false>(from, pixels.stride, pixels.channel, count, samples, block);
+      for (int64_t c = 0; c < count; ++c) to[(first + c) * cells] = block[c];
     }
   });
 }

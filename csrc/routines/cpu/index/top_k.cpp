@@ -52,21 +52,27 @@ struct TopKCall {
     call.k = k;
     call.inner = count_between(dims, axis + 1, static_cast<int>(dims.size()));
     call.lines = k == 0 ? 0 : count_between(dims, 0, axis) * call.inner;
-    if (call.inner > 1 && !call.is_by_columns())
+    if (call.inner > 1 && !call.is_by_columns() && !call.is_short())
       call.together = std::clamp<int64_t>(kCopied / std::max<int64_t>(1, call.size), 1, kNeighbours);
     return call;
   }
 
   // Whether neighbouring lines are taken in lanes.
   bool is_by_columns() const {
-    constexpr int64_t kMinColumns = 8;
     return inner >= kMinColumns && k <= TopKColumns::kMaxKept && size <= std::numeric_limits<int32_t>::max();
+  }
+
+  // Whether lines of a few elements become columns of their own.
+  bool is_short() const {
+    constexpr int64_t kMaxShort = 64;
+    return !is_by_columns() && k <= TopKColumns::kMaxKept && size <= kMaxShort && lines >= kMinColumns;
   }
 
   // From one copied line to the next: the gap keeps them in different sets of the cache.
   int64_t copied_step() const { return size + kNeighbours; }
 
  private:
+  static constexpr int64_t kMinColumns = 8;
   static constexpr int64_t kCopied = 64 << 10;  // elements of lines that are copied at once
   static constexpr int64_t kNeighbours = 16;
 };
@@ -83,6 +89,9 @@ struct Ranked {
 template <class T>
 using RankedOf = Ranked<decltype(ordered_key(T()))>;
 
+// Short lines that are turned into columns at once.
+constexpr int64_t kShortLines = 32;
+
 // A task uses room for twice k elements of a line, and for copied lines.
 template <class T>
 struct TopKWorkspace {
@@ -93,8 +102,10 @@ struct TopKWorkspace {
       : kept(reinterpret_cast<RankedOf<T>*>(bytes)), lines(reinterpret_cast<T*>(kept + 2 * call.k)) {}
 
   static int64_t bytes(const TopKCall& call) {
+    constexpr auto kItem = static_cast<int64_t>(sizeof(T));
+    if (call.is_short()) return kShortLines * ((call.size + call.k) * kItem + call.k * int64_t{sizeof(int64_t)});
     const int64_t copied = call.together > 1 ? call.together * call.copied_step() : 0;
-    return 2 * call.k * static_cast<int64_t>(sizeof(RankedOf<T>)) + copied * static_cast<int64_t>(sizeof(T));
+    return 2 * call.k * static_cast<int64_t>(sizeof(RankedOf<T>)) + copied * kItem;
   }
 };
 
@@ -177,8 +188,13 @@ void run_lines(const TopKCall& call, bool largest, const T* x, T* values, int64_
     const int64_t outer = line / call.inner, inner = line % call.inner;
     const int64_t count = std::min({call.together, call.inner - inner, end - line});
     const T* elements = x + outer * call.size * call.inner + inner;
-    for (int64_t i = 0; call.together > 1 && i < call.size; ++i) {
-      for (int64_t j = 0; j < count; ++j) workspace.lines[j * call.copied_step() + i] = elements[i * call.inner + j];
+    constexpr int64_t kRows = 512;  // whose neighbours stay in the first cache
+    for (int64_t first = 0; call.together > 1 && first < call.size; first += kRows) {
+      const int64_t behind = std::min(first + kRows, call.size);
+      for (int64_t j = 0; j < count; ++j) {
+        T* to = workspace.lines + j * call.copied_step();
+        for (int64_t i = first; i < behind; ++i) to[i] = elements[i * call.inner + j];
+      }
     }
     for (int64_t j = 0; j < count; ++j) {
       if (call.together > 1) {
@@ -217,6 +233,45 @@ void run_columns(const TopKCall& call, const TopKForm& form, const std::byte* x,
   }
 }
 
+// Lines [begin, end) of a few elements, turned into columns and back.
+template <class T>
+void run_short(const TopKCall& call, const TopKForm& form, const T* x, T* values, int64_t* indices,
+               std::byte* workspace, int64_t begin, int64_t end) {
+  auto* places = reinterpret_cast<int64_t*>(workspace);
+  T* block = reinterpret_cast<T*>(places + kShortLines * call.k);
+  T* found = block + kShortLines * call.size;
+  TopKColumns columns;
+  columns.lane = *lane_of(form.dtype);
+  columns.largest = form.largest;
+  columns.size = call.size;
+  columns.kept = call.k;
+  columns.step = kShortLines;
+  columns.src = block;
+  columns.values = values ? found : nullptr;
+  columns.indices = indices ? places : nullptr;
+  for (int64_t line = begin; line < end; line += kShortLines) {
+    columns.columns = std::min(kShortLines, end - line);
+    // f(the line's column, its first element in an operand of so many elements a line)
+    const auto for_lines = [&](int64_t size, auto f) {
+      int64_t outer = line / call.inner, inner = line % call.inner;
+      for (int64_t j = 0; j < columns.columns; ++j) {
+        f(j, outer * size * call.inner + inner);
+        if (++inner == call.inner) inner = 0, ++outer;
+      }
+    };
+    for_lines(call.size, [&](int64_t j, int64_t from) {
+      for (int64_t i = 0; i < call.size; ++i) block[i * kShortLines + j] = x[from + i * call.inner];
+    });
+    form.kernel(columns);
+    for_lines(call.k, [&](int64_t j, int64_t to) {
+      for (int64_t i = 0; i < call.k; ++i) {
+        if (values) values[to + i * call.inner] = found[i * kShortLines + j];
+        if (indices) indices[to + i * call.inner] = places[i * kShortLines + j];
+      }
+    });
+  }
+}
+
 // All lines, by a team. `values` and `indices` may be null.
 template <class T>
 void run_call(const TopKCall& call, const TopKForm& form, const std::byte* x, std::byte* values, std::byte* indices,
@@ -224,6 +279,9 @@ void run_call(const TopKCall& call, const TopKForm& form, const std::byte* x, st
   auto* places = reinterpret_cast<int64_t*>(indices);
   run_tasks_with<std::byte>(team, call.split, scratch, [&](int64_t begin, int64_t end, std::byte* workspace) {
     if (call.is_by_columns()) return run_columns(call, form, x, values, places, begin, end);
+    if (call.is_short())
+      return run_short<T>(call, form, reinterpret_cast<const T*>(x), reinterpret_cast<T*>(values), places, workspace,
+                          begin, end);
     run_lines<T>(call, form.largest, reinterpret_cast<const T*>(x), reinterpret_cast<T*>(values), places,
                  TopKWorkspace<T>(call, workspace), begin, end);
   });

@@ -105,7 +105,8 @@ class SubpixelRowsTask {
     const IndexRange channels = tile_channels(plan_, channel_tile);
     const int64_t rows = channels.size(), oc = group_ * s_.group_oc() + channels.begin;
     float* sums = workspace_ + plan_.sums;
-    for (int64_t w = 0; w < residues_; ++w) {
+    const bool is_empty = height.taps.count == 0;
+    for (int64_t w = 0; w < residues_ && !is_empty; ++w) {
       sum_residue(height, widths_[w], before_[w], channels, band, sums + w * rows * plan_.pitch);
     }
     const int64_t line = height.begin + (first_band_ + band) * s_.stride[1], column = first_column_ * s_.stride[2];
@@ -114,8 +115,13 @@ class SubpixelRowsTask {
       float* dst = args_.dst + image_ * args_.dst_batch + (oc + r) * args_.dst_channel + at;
       const float* residual = args_.residual;
       if (residual) residual += image_ * args_.residual_batch + (oc + r) * args_.residual_channel + at;
-      row_kernels_.interleave(sums + r * plan_.pitch, rows * plan_.pitch, residues_, count, residual, args_.lo,
-                              args_.hi, dst);
+      if (is_empty) {
+        std::fill_n(sums, count, args_.bias ? args_.bias[oc + r] : 0.0f);
+        row_kernels_.interleave(sums, 0, 1, count, residual, args_.lo, args_.hi, dst);
+      } else {
+        row_kernels_.interleave(sums + r * plan_.pitch, rows * plan_.pitch, residues_, count, residual, args_.lo,
+                                args_.hi, dst);
+      }
       if (args_.activation) args_.activation(dst, count);
     }
   }
@@ -140,16 +146,22 @@ class SubpixelRowsTask {
     float* sums = workspace_ + plan_.sums;
     float bias[kTileRows];
     for (int64_t r = 0; args_.bias && r < rows; ++r) bias[r] = args_.bias[oc + r % count];
-    sum_panels(args_.weight + oc * ic * taps + before * plan_.row_taps * ic * rows, tap_count, rows,
-               args_.bias ? bias : nullptr, sums);
+    if (tap_count > 0) {
+      sum_panels(args_.weight + oc * ic * taps + before * plan_.row_taps * ic * rows, tap_count, rows,
+                 args_.bias ? bias : nullptr, sums);
+    }
     float* row = sums + rows * plan_.pitch;
     const int64_t cut = s_.pad[2] - plan_.first * stride;  // pixels before the row
     const int64_t begin = std::max<int64_t>(first_column_ * stride - cut, 0);
     const int64_t end = std::min((first_column_ + columns_) * stride - cut, s_.out[2]);
     const int64_t line = height.begin + (first_band_ + band) * s_.stride[1], at = line * s_.out[2] + begin;
     for (int64_t r = 0; r < count; ++r) {
-      row_kernels_.interleave(sums + r * plan_.pitch, count * plan_.pitch, stride, columns_ * stride, nullptr,
-                              -kInfinity, kInfinity, row);
+      if (tap_count > 0) {
+        row_kernels_.interleave(sums + r * plan_.pitch, count * plan_.pitch, stride, columns_ * stride, nullptr,
+                                -kInfinity, kInfinity, row);
+      } else {
+        std::fill_n(row, columns_ * stride, args_.bias ? bias[r] : 0.0f);
+      }
       float* dst = args_.dst + image_ * args_.dst_batch + (oc + r) * args_.dst_channel + at;
       const float* residual = args_.residual;
       if (residual) residual += image_ * args_.residual_batch + (oc + r) * args_.residual_channel + at;
