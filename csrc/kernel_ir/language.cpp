@@ -31,7 +31,7 @@ constexpr Language kCuda{
     .kernel = "extern \"C\" __global__",
     .function = "static __device__ __forceinline__",
     .global = "",
-    .local = "__shared__ ",
+    .local = "__shared__ __align__(16) ",
     .image = "const float4 *__restrict__ ",
     .restricted = "__restrict__ ",
     .barrier = "__syncthreads();",

@@ -1,8 +1,10 @@
 #include "kernel_ir/print.h"
 
+#include <optional>
 #include <unordered_set>
 
 #include "base/check.h"
+#include "kernel_ir/facts.h"
 #include "kernel_ir/passes.h"
 #include "kernel_ir/print_expr.h"
 #include "kernel_ir/verify.h"
@@ -36,7 +38,11 @@ bool mentions(const Stmt& stmt, const void* what) {
 class Printer {
  public:
   Printer(const Kernel& kernel, const Language& language, const Features& features)
-      : kernel_(kernel), language_(language), features_(features), exprs_(language, features) {}
+      : kernel_(kernel), language_(language), features_(features), exprs_(language, features) {
+    if (language.kind != LanguageKind::CudaCpp) return;
+    facts_.emplace(kernel, Facts::Effort::Quick);
+    exprs_.is_multiple = [this](const Expr& e, int64_t factor) { return facts_->is_multiple(e, factor); };
+  }
 
   std::string print() {
     for (const Parameter& p : kernel_.parameters) {  // parameters keep their names
@@ -106,9 +112,28 @@ class Printer {
 
   void device_body() {
     for (const Memory& m : kernel_.local_buffers) line(str(language_.local, array(m)));
-    for (int i = 0; i < 3; ++i) axis(kernel_.groups[i], language_.group_id[i]);
+    group_axes();
     for (int i = 0; i < 3; ++i) axis(kernel_.locals[i], language_.local_id[i]);
     body(kernel_.body);
+  }
+
+  // CUDA takes 65,535 groups at most along the second and the third axis: a launch of more has all its groups along the
+  // first one.
+  void group_axes() {
+    const auto fits = [](const Axis& a) { return a.variable == nullptr || a.extent.constant().value_or(65536) < 65536; };
+    if (language_.kind != LanguageKind::CudaCpp || (fits(kernel_.groups[1]) && fits(kernel_.groups[2]))) {
+      for (int i = 0; i < 3; ++i) axis(kernel_.groups[i], language_.group_id[i]);
+      return;
+    }
+    std::string extents[2];
+    for (int i = 0; i < 2; ++i) extents[i] = str("(unsigned int)(", exprs_.print(kernel_.groups[i].extent), ")");
+    line(str("const bool folded = gridDim.x != ", extents[0], ";"));
+    const std::string numbers[] = {str("blockIdx.x % ", extents[0]),
+                                   str("blockIdx.x / ", extents[0], " % ", extents[1]),
+                                   str("blockIdx.x / ", extents[0], " / ", extents[1])};
+    for (int i = 0; i < 3; ++i) {
+      axis(kernel_.groups[i], str("folded ? (int)(", numbers[i], ") : ", language_.group_id[i]));
+    }
   }
 
   void axis(const Axis& a, std::string_view id) {
@@ -124,7 +149,10 @@ class Printer {
   }
 
   void body(const Body& statements) {
+    std::optional<Facts::Mark> mark;
+    if (facts_) mark = facts_->mark();
     for (const auto& stmt : statements) std::visit([&](const auto& s) { statement(s); }, stmt->what);
+    if (facts_) facts_->rewind(*mark);
   }
 
   // A variable's definition, or an assignment where it is an array over threads.
@@ -136,6 +164,7 @@ class Printer {
   void statement(const Let& s) {
     const std::string value = exprs_.print(s.value);
     define(s.variable, value);
+    if (facts_) facts_->bind_let(s.variable, s.value);
   }
   void statement(const Declare& s) {
     if (exprs_.written_as.contains(s.buffer.get())) return;
@@ -145,7 +174,13 @@ class Printer {
   void statement(const Store& s) { line(exprs_.store(s)); }
   void statement(const Loop& s) {
     open(loop_head(s));
+    std::optional<Facts::Mark> mark;
+    if (facts_) {
+      mark = facts_->mark();
+      facts_->bind_loop(s.variable, s.begin, s.end);
+    }
     body(s.body);
+    if (facts_) facts_->rewind(*mark);
     close();
   }
   std::string loop_head(const Loop& s) {
@@ -330,6 +365,7 @@ class Printer {
   const Language& language_;
   Features features_;
   ExprPrinter exprs_;
+  std::optional<Facts> facts_;  // of the place that is printed; CUDA
   std::string out_;
   int indent_ = 0;
   std::vector<std::pair<const void*, std::string>> spread_;

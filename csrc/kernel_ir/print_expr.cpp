@@ -1,5 +1,6 @@
 #include "kernel_ir/print_expr.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -63,7 +64,7 @@ std::string ExprPrinter::unique(const void* key, const std::string& wanted) {
   static const std::set<std::string> kReserved = {
       "auto",    "break",    "case",   "char",   "const", "continue", "do",       "double", "else",  "float",
       "for",     "global",   "half",   "if",     "int",   "kernel",   "local",    "long",   "max",   "min",
-      "private", "register", "return", "select", "short", "t",        "this",     "void",   "while", "args",
+      "private", "register", "folded", "return", "select", "short", "t",        "this",     "void",   "while", "args",
       "j0",      "j1",       "jn",     "y0",     "y1",    "yn",       "template", "class",  "new",   "delete"};
   std::string name = wanted;
   for (int i = 2; taken_.contains(name) || kReserved.contains(name); ++i) name = str(wanted, "_", i);
@@ -106,20 +107,33 @@ std::string ExprPrinter::lanewise(const std::string& name, ValueType result, con
                 "for (int i = 0; i < ", result.lanes, "; ++i) r[i] = ", body, ";\n  return r;\n}\n"));
 }
 
-std::string ExprPrinter::load_function(ValueType t) {
-  const std::string name = "load_" + t.to_string(), of = type(t);
-  const std::string body = language_.kind == LanguageKind::PlainC
-                               ? "memcpy(&r, p, sizeof r);"
-                               : str(language_.unrolled, "for (int i = 0; i < ", t.lanes, "; ++i) r[i] = p[i];");
+int64_t ExprPrinter::unit_bytes(const Memory& m, const Expr& index, ValueType t) const {
+  if (!is_multiple || (m->space != Space::Global && m->space != Space::Local)) return 0;
+  const int64_t bytes = std::min<int64_t>(t.bytes(), 16), item = item_bytes(t.dtype);
+  return bytes >= 8 && is_multiple(index, bytes / item) ? bytes : 0;
+}
+
+std::string ExprPrinter::load_function(ValueType t, int64_t unit) {
+  const std::string name = str(unit > 0 ? "load_aligned_" : "load_", t.to_string()), of = type(t);
+  const std::string body =
+      language_.kind == LanguageKind::PlainC ? "memcpy(&r, p, sizeof r);"
+      : unit > 0 ? str(language_.unrolled, "for (int i = 0; i < ", t.bytes() / unit, "; ++i) {\n    const uint",
+                       unit / 4, " a = ((const uint", unit / 4, " *)p)[i];\n    memcpy(&r.s[i * ",
+                       unit / item_bytes(t.dtype), "], &a, sizeof a);\n  }")
+                 : str(language_.unrolled, "for (int i = 0; i < ", t.lanes, "; ++i) r[i] = p[i];");
   return helper(name, str(language_.function, " ", of, " ", name, "(const ", language_.type(t.scalar()), " *p) {\n  ",
                           of, " r;\n  ", body, "\n  return r;\n}\n"));
 }
 
-std::string ExprPrinter::store_function(ValueType t) {
-  const std::string name = "store_" + t.to_string(), of = type(t), element = language_.type(t.scalar());
-  const std::string body = language_.kind == LanguageKind::PlainC
-                               ? "memcpy(p, &a, sizeof a);"
-                               : str(language_.unrolled, "for (int i = 0; i < ", t.lanes, "; ++i) p[i] = a[i];");
+std::string ExprPrinter::store_function(ValueType t, int64_t unit) {
+  const std::string name = str(unit > 0 ? "store_aligned_" : "store_", t.to_string()), of = type(t);
+  const std::string element = language_.type(t.scalar());
+  const std::string body =
+      language_.kind == LanguageKind::PlainC ? "memcpy(p, &a, sizeof a);"
+      : unit > 0 ? str(language_.unrolled, "for (int i = 0; i < ", t.bytes() / unit, "; ++i) {\n    uint", unit / 4,
+                       " b;\n    memcpy(&b, &a.s[i * ", unit / item_bytes(t.dtype), "], sizeof b);\n    ((uint",
+                       unit / 4, " *)p)[i] = b;\n  }")
+                 : str(language_.unrolled, "for (int i = 0; i < ", t.lanes, "; ++i) p[i] = a[i];");
   return helper(name, str(language_.function, " void ", name, "(", element, " *p, ", of, " a) {\n  ", body, "\n}\n"));
 }
 
@@ -158,7 +172,7 @@ std::string ExprPrinter::store(const Store& s) {
   if (language_.has_vectors) {
     return str("vstore", count, "(", print(s.value, 0), ", 0, ", address(s.buffer, s.index), ");");
   }
-  return str(store_function(s.value->type), "(", address(s.buffer, s.index), ", ", print(s.value, 0), ");");
+  return str(store_function(s.value->type, unit_bytes(s.buffer, s.index, s.value->type)), "(", address(s.buffer, s.index), ", ", print(s.value, 0), ");");
 }
 
 std::string ExprPrinter::atomic(const Atomic& s) {
@@ -424,7 +438,7 @@ std::string ExprPrinter::print(const Expr& e, int precedence) {
     case Op::Load: {
       if (lanes == e->buffer->type.lanes) return element(e->buffer, e->operands[0]);
       if (language_.has_vectors) return str("vload", lanes, "(0, ", address(e->buffer, e->operands[0]), ")");
-      return str(load_function(e->type), "(", address(e->buffer, e->operands[0]), ")");
+      return str(load_function(e->type, unit_bytes(e->buffer, e->operands[0], e->type)), "(", address(e->buffer, e->operands[0]), ")");
     }
     case Op::BlockRead:
       return block_read(e);

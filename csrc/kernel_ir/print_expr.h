@@ -31,6 +31,9 @@ class ExprPrinter {
   std::string multiply_matrices(const MatrixMultiply& s);  // of CUDA
   // What a variable or register of this name is written as where it is more than its name.
   std::unordered_map<const void*, std::string> written_as;
+  // CUDA: whether an index is a multiple of a number wherever it is printed; loads and stores of vectors are one
+  // instruction then.
+  std::function<bool(const Expr&, int64_t)> is_multiple;
 
   std::string type(ValueType type);
   // Types, functions and pragmas, in the order in which they are needed.
@@ -48,8 +51,10 @@ class ExprPrinter {
   // A function over lanes: `body` gives r[i] from a[i], b[i], c[i].
   std::string lanewise(const std::string& name, ValueType result, const std::vector<ValueType>& operands,
                        const std::string& body);
-  std::string load_function(ValueType type);
-  std::string store_function(ValueType type);
+  // Bytes that one instruction moves of a vector that begins at an index; 0: its elements come one by one.
+  int64_t unit_bytes(const Memory& m, const Expr& index, ValueType type) const;
+  std::string load_function(ValueType type, int64_t unit_bytes);
+  std::string store_function(ValueType type, int64_t unit_bytes);
 
   const Language& language_;
   Features features_;

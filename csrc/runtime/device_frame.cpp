@@ -6,6 +6,15 @@
 #include "exec/launches.h"
 
 namespace neo {
+namespace {
+
+const StepItem* device_step_of(const Item& item) {
+  const auto* call = std::get_if<StepItem>(&item.what);
+  if (!call || call->step->kind() != Step::Kind::Device) return nullptr;
+  return static_cast<const DeviceStep&>(*call->step).counts() == 0 ? call : nullptr;
+}
+
+}  // namespace
 
 DeviceFrame::DeviceFrame(const Block& block, DeviceRun& run)
     : block_(block),
@@ -13,11 +22,19 @@ DeviceFrame::DeviceFrame(const Block& block, DeviceRun& run)
       arenas_(block.regions.size()),
       bound_(block.regions.size()),
       ready_(block.regions.size()),
+      sequences_(block.regions.size()),
       places_(block.slots.size()) {
   for (size_t i = 0; i < block.slots.size(); ++i) {
     const Slot& slot = block.slots[i];
     if (slot.storage == Slot::Storage::Constant && slot.device != DeviceKind::Cpu)
       places_[i] = {run.plan().constant(slot.constant), 0};
+  }
+  for (size_t r = 0; r < block.regions.size(); ++r) {
+    const auto& items = block.regions[r].items;
+    for (size_t first = 0, end = 0; first < items.size(); first = end + 1) {
+      for (end = first; end < items.size() && device_step_of(items[end]);) ++end;
+      if (end > first) sequences_[r].push_back({first, end - first, -1, nullptr});
+    }
   }
 }
 
@@ -32,7 +49,7 @@ DeviceFrame::~DeviceFrame() {
 void DeviceFrame::enter_region(size_t index, const std::shared_ptr<const Binding>& binding) {
   region_ = index;
   binding_ = binding.get();
-  if (run_.reserve_scratch(binding->device_scratch_bytes)) ++generation_;
+  run_.reserve_scratch(binding->device_scratch_bytes);
   auto& arena = arenas_[index];
   if (arena && arena->bytes() < binding->device_arena_bytes) run_.queue().finish();
   // An empty value has a place, too.
@@ -76,11 +93,32 @@ void DeviceFrame::run(const StepItem& call, size_t item) {
   const StepLaunches& launches = binding_->launches[item];
   if (step.counts() > 0) return run_counted(call, step, launches);
   Ready& ready = ready_[region_][item];
-  if (ready.generation != generation_) {
+  if (ready.generation != generation()) {
     ready.launches = resolve(call, launches);
-    ready.generation = generation_;
+    ready.generation = generation();
   }
   launch(ready.launches);
+}
+
+size_t DeviceFrame::run_together(size_t item) {
+  auto& sequences = sequences_[region_];
+  const auto found = std::lower_bound(sequences.begin(), sequences.end(), item,
+                                      [](const Sequence& sequence, size_t at) { return sequence.first < at; });
+  if (found == sequences.end() || found->first != item) return 0;
+  Sequence& sequence = *found;
+  if (sequence.generation != generation()) {
+    std::vector<Launch> launches;
+    for (size_t i = item; i < item + sequence.count; ++i) {
+      const Ready& ready = ready_[region_][i];
+      if (ready.generation != generation()) return 0;
+      launches.insert(launches.end(), ready.launches.begin(), ready.launches.end());
+    }
+    if (sequence.launches) run_.queue().finish();  // it may still run
+    sequence.launches = run_.queue().prepare(std::move(launches));
+    sequence.generation = generation();
+  }
+  run_.queue().launch(*sequence.launches);
+  return sequence.count;
 }
 
 void DeviceFrame::run_counted(const StepItem& call, const DeviceStep& step, const StepLaunches& count) {

@@ -150,7 +150,17 @@ std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const S
 void Frame::run_region(const Region& region) {
   if (run_.shuffle) return run_shuffled(region);
   if (has_executors(region)) return run_together(region);
-  for (size_t i = 0; i < region.items.size(); ++i) execute(region.items[i], i);
+  // A trace and an observer are told of every item.
+  const bool together = kHasDevices && device_ && !run_.trace && !run_.observer;
+  for (size_t i = 0; i < region.items.size();) {
+    if (const size_t count = together ? device_->run_together(i) : 0; count > 0) {
+      run_.budget->checkpoint();
+      i += count;
+    } else {
+      execute(region.items[i], i);
+      ++i;
+    }
+  }
 }
 
 bool Frame::has_executors(const Region& region) const {

@@ -110,12 +110,13 @@ void DeviceRun::start(bool measures) {
   if (queue_) queue_->finish();
   queue_ = plan_->device().make_queue(measures);
   measures_ = measures;
+  ++changes_;
 }
 
-bool DeviceRun::reserve_scratch(int64_t bytes) {
-  if (bytes == 0) return false;
+void DeviceRun::reserve_scratch(int64_t bytes) {
+  if (bytes == 0) return;
   if (scratch_ && scratch_->bytes() < bytes) queue_->finish();
-  return grow(scratch_, bytes, plan_->device());
+  if (grow(scratch_, bytes, plan_->device())) ++changes_;
 }
 
 int64_t DeviceRun::take_ns() {

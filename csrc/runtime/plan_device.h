@@ -56,9 +56,11 @@ class DeviceRun {
   void start(bool measures);
   const PlanDevice& plan() const { return *plan_; }
   DeviceQueue& queue() const { return *queue_; }
-  // Temporaries of one step at a time. True where the memory moved.
-  bool reserve_scratch(int64_t bytes);
+  // Temporaries of one step at a time.
+  void reserve_scratch(int64_t bytes);
   const DeviceBuffer* scratch() const { return scratch_.get(); }
+  // How often the queue or the scratch memory became another: launches of all frames refer to both.
+  int64_t changes() const { return changes_; }
   // Waits; how long the launches since the last time took, from the start of the first to the end of the last.
   int64_t take_ns();
 
@@ -67,6 +69,7 @@ class DeviceRun {
   std::unique_ptr<DeviceQueue> queue_;
   bool measures_ = false;
   std::unique_ptr<DeviceBuffer> scratch_;
+  int64_t changes_ = 0;
 };
 
 // Grows a buffer to at least `bytes`; its contents are lost then. True where it did.

@@ -20,6 +20,8 @@ Api load_cuda() {
   library.get("cuCtxSetCurrent", a.ctx_set_current);
   library.get("cuMemAlloc_v2", a.mem_alloc);
   library.get("cuMemFree_v2", a.mem_free);
+  library.get("cuMemHostAlloc", a.mem_host_alloc);
+  library.get("cuMemFreeHost", a.mem_free_host);
   library.get("cuMemHostRegister_v2", a.mem_host_register);
   library.get("cuMemHostUnregister", a.mem_host_unregister);
   library.get("cuMemHostGetDevicePointer_v2", a.mem_host_get_device_pointer);
@@ -41,10 +43,19 @@ Api load_cuda() {
   library.get("cuGraphExecDestroy", a.graph_exec_destroy);
   library.get("cuEventCreate", a.event_create);
   library.get("cuEventRecord", a.event_record);
+  library.get("cuEventSynchronize", a.event_synchronize);
   library.get("cuEventElapsedTime", a.event_elapsed_time);
   library.get("cuEventDestroy_v2", a.event_destroy);
   library.get("cuGetErrorName", a.get_error_name);
   return a;
+}
+
+// Errors after which every call of the process fails.
+bool is_lost(int code) {
+  constexpr int kEccUncorrectable = 214, kIllegalAddress = 700, kLaunchTimeout = 702, kHardwareStackError = 714;
+  constexpr int kLaunchFailed = 719;  // between the two: illegal instructions, misaligned and other wrong addresses
+  return code == kEccUncorrectable || code == kIllegalAddress || code == kLaunchTimeout ||
+         (code >= kHardwareStackError && code <= kLaunchFailed);
 }
 
 }  // namespace
@@ -59,10 +70,9 @@ void check(int code, std::string_view what, std::string_view device) {
   const char* name = nullptr;
   if (api().get_error_name(code, &name) != kSuccess || name == nullptr) name = "an unknown error";
   NEO_CHECK(code != kOutOfMemory, Memory, "cuda", "there must be memory to ", what, ". Got ", name, " from ", device);
-  const bool lost = code == kIllegalAddress || code == kLaunchTimeout || code == kLaunchFailed;
   fail(ErrorKind::Resource, "cuda",
        str("the device must be able to ", what, ". Got ", name, " from ", device,
-           lost ? "\nHint: the device is lost to this process; a new process opens it again" : ""));
+           is_lost(code) ? "\nHint: the device is lost to this process; a new process opens it again" : ""));
 }
 
 }  // namespace neo::cuda

@@ -22,9 +22,6 @@ enum : int {
   kSuccess = 0,
   kOutOfMemory = 2,
   kNoDevice = 100,
-  kIllegalAddress = 700,
-  kLaunchTimeout = 702,
-  kLaunchFailed = 719,
 };
 
 enum : int {  // attributes of a device
@@ -49,6 +46,8 @@ struct Api {
   int (*ctx_set_current)(Context);
   int (*mem_alloc)(Pointer*, size_t);
   int (*mem_free)(Pointer);
+  int (*mem_host_alloc)(void**, size_t, unsigned);
+  int (*mem_free_host)(void*);
   int (*mem_host_register)(void*, size_t, unsigned);
   int (*mem_host_unregister)(void*);
   int (*mem_host_get_device_pointer)(Pointer*, void*, unsigned);
@@ -71,6 +70,7 @@ struct Api {
   int (*graph_exec_destroy)(GraphExec);
   int (*event_create)(Event*, unsigned);
   int (*event_record)(Event, Stream);
+  int (*event_synchronize)(Event);
   int (*event_elapsed_time)(float*, Event, Event);
   int (*event_destroy)(Event);
   int (*get_error_name)(int, const char**);

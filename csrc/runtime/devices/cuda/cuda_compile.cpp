@@ -70,7 +70,8 @@ std::string compile_cuda(const std::string& text, int capability) {
   check(nvrtc().create_program(&owner.program, text.c_str(), "kernel.cu", 0, nullptr, nullptr), "take a program");
   const std::string architecture = str("--gpu-architecture=sm_", capability);
   const std::string include = "--include-path=" + toolkit() + "/include";
-  std::vector<const char*> options{architecture.c_str(), "--std=c++17", "--fmad=false"};
+  std::vector<const char*> options{architecture.c_str()};
+  options.insert(options.end(), kCudaOptions.begin(), kCudaOptions.end());
   if (std::filesystem::exists(toolkit() + "/include")) options.push_back(include.c_str());
   const int code = nvrtc().compile_program(owner.program, static_cast<int>(options.size()), options.data());
   if (code == kCompilationError) {

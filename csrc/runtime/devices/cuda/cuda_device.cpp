@@ -7,6 +7,7 @@
 #include "runtime/devices/check_launch.h"
 #include "runtime/devices/cuda/cuda_api.h"
 #include "runtime/devices/cuda/cuda_compile.h"
+#include "runtime/devices/cuda/cuda_staging.h"
 #include "runtime/devices/program_cache.h"
 
 namespace neo {
@@ -15,13 +16,28 @@ namespace {
 constexpr unsigned kNonBlockingStream = 1;
 constexpr int kThreadLocalCapture = 1;
 constexpr unsigned kDeviceMapped = 2;
+constexpr unsigned kTimedEvent = 0;
+// The groups of a launch that CUDA takes along x, and along y and z.
+constexpr int64_t kMaxGroups = (int64_t{1} << 31) - 1;
+constexpr int64_t kMaxGroupsAcross = 65535;
 
 struct CudaState {
-  cuda::Context context = nullptr;  // the primary one, kept for the life of the process
+  int number = 0;
   DeviceInfo info;
 
   // Calls of this thread go to this device.
-  void enter() const { cuda::check(cuda::api().ctx_set_current(context), "be used", info.name); }
+  void enter() const {
+    std::call_once(opened_, [&] {
+      cuda::check(cuda::api().primary_ctx_retain(&context_, number), "be opened", info.name);
+    });
+    cuda::check(cuda::api().ctx_set_current(context_), "be used", info.name);
+  }
+  // The same where something of the device is taken down.
+  void leave() const { cuda::api().ctx_set_current(context_); }
+
+ private:
+  mutable std::once_flag opened_;
+  mutable cuda::Context context_ = nullptr;  // the primary one, kept for the life of the process
 };
 
 class CudaBuffer final : public DeviceBuffer {
@@ -31,7 +47,7 @@ class CudaBuffer final : public DeviceBuffer {
   CudaBuffer(const CudaBuffer&) = delete;
   CudaBuffer& operator=(const CudaBuffer&) = delete;
   ~CudaBuffer() override {
-    cuda::api().ctx_set_current(device_->context);
+    device_->leave();
     host_ != nullptr ? cuda::api().mem_host_unregister(host_) : cuda::api().mem_free(pointer_);
   }
   int64_t bytes() const override { return bytes_; }
@@ -56,19 +72,24 @@ class CudaProgram final : public DeviceProgram {
   CudaProgram(const CudaProgram&) = delete;
   CudaProgram& operator=(const CudaProgram&) = delete;
   ~CudaProgram() override {
-    cuda::api().ctx_set_current(device_->context);
+    device_->leave();
     cuda::api().module_unload(module_);
   }
   cuda::Function function(const std::string& name) const {
-    cuda::Function found = nullptr;
-    cuda::check(cuda::api().module_get_function(&found, module_, name.c_str()), "find the kernel " + name,
-                device_->info.name);
+    const std::lock_guard lock(mutex_);
+    cuda::Function& found = functions_[name];
+    if (found == nullptr) {
+      cuda::check(cuda::api().module_get_function(&found, module_, name.c_str()), "find the kernel " + name,
+                  device_->info.name);
+    }
     return found;
   }
 
  private:
   std::shared_ptr<const CudaState> device_;
   cuda::Module module_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, cuda::Function> functions_;
 };
 
 // A graph of launches; the programs stay loaded with it.
@@ -79,7 +100,7 @@ class CudaGraph final : public LaunchSequence {
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
   ~CudaGraph() override {
-    cuda::api().ctx_set_current(device_->context);
+    device_->leave();
     cuda::api().graph_exec_destroy(graph_);
   }
   cuda::GraphExec graph() const { return graph_; }
@@ -96,18 +117,20 @@ class CudaQueue final : public DeviceQueue {
   CudaQueue(std::shared_ptr<const CudaState> device, bool measures) : device_(std::move(device)), measures_(measures) {
     device_->enter();
     cuda::check(cuda::api().stream_create(&stream_, kNonBlockingStream), "open a stream", name());
+    staging_ = std::make_unique<cuda::Staging>(stream_, name());
     if (measures_) origin_ = mark();
   }
   CudaQueue(const CudaQueue&) = delete;
   CudaQueue& operator=(const CudaQueue&) = delete;
   ~CudaQueue() override {
-    cuda::api().ctx_set_current(device_->context);
+    device_->leave();
     cuda::api().stream_synchronize(stream_);
     for (const Timed& t : timed_) {
       cuda::api().event_destroy(t.start);
       cuda::api().event_destroy(t.end);
     }
     if (origin_ != nullptr) cuda::api().event_destroy(origin_);
+    staging_.reset();
     cuda::api().stream_destroy(stream_);
   }
 
@@ -116,17 +139,15 @@ class CudaQueue final : public DeviceQueue {
     const auto& buffer = static_cast<const CudaBuffer&>(to);
     const cuda::Pointer place = buffer.at(offset, static_cast<int64_t>(from.size()));
     if (from.empty() || (buffer.host() != nullptr && from.data() == buffer.host() + offset)) return;
-    cuda::check(cuda::api().memcpy_htod(place, from.data(), from.size(), stream_), "take data", name());
-    finish();
+    staging_->write(place, from);
   }
   void read(const DeviceBuffer& from, int64_t offset, std::span<std::byte> to) override {
     device_->enter();
     const auto& buffer = static_cast<const CudaBuffer&>(from);
     const cuda::Pointer place = buffer.at(offset, static_cast<int64_t>(to.size()));
-    const bool shared = buffer.host() != nullptr && to.data() == buffer.host() + offset;
-    if (!to.empty() && !shared)
-      cuda::check(cuda::api().memcpy_dtoh(to.data(), place, to.size(), stream_), "give data back", name());
-    finish();
+    if (to.empty() || (buffer.host() != nullptr && to.data() == buffer.host() + offset)) return finish();
+    staging_->read(place, to);
+    programs_.clear();
   }
   void copy(const DeviceBuffer& from, int64_t from_offset, DeviceBuffer& to, int64_t to_offset,
             int64_t bytes) override {
@@ -149,6 +170,8 @@ class CudaQueue final : public DeviceQueue {
 
   std::unique_ptr<LaunchSequence> prepare(std::vector<Launch> launches) override {
     device_->enter();
+    // A kernel may be loaded when it is first asked for, which a stream that records does not allow.
+    for (const Launch& l : launches) static_cast<const CudaProgram&>(*l.program).function(l.kernel);
     cuda::check(cuda::api().stream_begin_capture(stream_, kThreadLocalCapture), "record launches", name());
     cuda::Graph graph = nullptr;
     try {
@@ -182,14 +205,17 @@ class CudaQueue final : public DeviceQueue {
   std::vector<LaunchTime> take_times() override {
     finish();
     std::vector<LaunchTime> times;
-    const auto since = [&](cuda::Event event) {
-      float ms = 0;
-      cuda::check(cuda::api().event_elapsed_time(&ms, origin_, event), "tell the time", name());
-      return static_cast<int64_t>(static_cast<double>(ms) * 1e6);
-    };
+    if (timed_.empty()) return times;
+    // The driver gives a difference as float32 milliseconds, which after a minute are steps of 4 us: only differences of
+    // events that lie close together are exact.
+    const cuda::Event first = timed_.front().start;
+    origin_ns_ += between_ns(origin_, first);
+    cuda::api().event_destroy(origin_);
+    origin_ = first;
     for (const Timed& t : timed_) {
-      times.push_back({t.kernel, since(t.start), since(t.end)});
-      cuda::api().event_destroy(t.start);
+      const int64_t start_ns = origin_ns_ + between_ns(first, t.start);
+      times.push_back({t.kernel, start_ns, start_ns + between_ns(t.start, t.end)});
+      if (t.start != first) cuda::api().event_destroy(t.start);
       cuda::api().event_destroy(t.end);
     }
     timed_.clear();
@@ -208,14 +234,26 @@ class CudaQueue final : public DeviceQueue {
 
   cuda::Event mark() {
     cuda::Event event = nullptr;
-    cuda::check(cuda::api().event_create(&event, 0), "make an event", name());
+    cuda::check(cuda::api().event_create(&event, kTimedEvent), "make an event", name());
     cuda::check(cuda::api().event_record(event, stream_), "record an event", name());
     return event;
+  }
+
+  int64_t between_ns(cuda::Event from, cuda::Event to) const {
+    float ms = 0;
+    cuda::check(cuda::api().event_elapsed_time(&ms, from, to), "tell the time", name());
+    return static_cast<int64_t>(static_cast<double>(ms) * 1e6);
   }
 
   void enqueue(const Launch& l) {
     check_launch(device_->info, "cuda", l);
     if (l.groups[0] == 0 || l.groups[1] == 0 || l.groups[2] == 0) return;
+    std::array<int64_t, 3> groups = l.groups;
+    if (groups[1] > kMaxGroupsAcross || groups[2] > kMaxGroupsAcross) {
+      groups = {groups[0] * groups[1] * groups[2], 1, 1};  // kernels know their groups by number as well
+    }
+    NEO_CHECK(groups[0] <= kMaxGroups, Unsupported, "cuda", "the groups of a launch must fit the device. Got ",
+              groups[0], " in ", l.kernel, ", ", name(), " takes ", kMaxGroups);
     std::vector<cuda::Pointer> pointers;
     pointers.reserve(l.arguments.size());
     std::vector<void*> arguments;
@@ -230,7 +268,7 @@ class CudaQueue final : public DeviceQueue {
     }
     const auto size = [](int64_t x) { return static_cast<unsigned>(x); };
     cuda::check(cuda::api().launch_kernel(static_cast<const CudaProgram&>(*l.program).function(l.kernel),
-                                          size(l.groups[0]), size(l.groups[1]), size(l.groups[2]), size(l.locals[0]),
+                                          size(groups[0]), size(groups[1]), size(groups[2]), size(l.locals[0]),
                                           size(l.locals[1]), size(l.locals[2]), 0, stream_, arguments.data(), nullptr),
                 "launch " + l.kernel, name());
   }
@@ -238,7 +276,9 @@ class CudaQueue final : public DeviceQueue {
   std::shared_ptr<const CudaState> device_;
   bool measures_;
   cuda::Stream stream_ = nullptr;
+  std::unique_ptr<cuda::Staging> staging_;
   cuda::Event origin_ = nullptr;
+  int64_t origin_ns_ = 0;
   std::vector<Timed> timed_;
   std::vector<std::shared_ptr<const DeviceProgram>> programs_;  // of launches that may still run
 };
@@ -269,7 +309,9 @@ class CudaDevice final : public Device {
 
   std::shared_ptr<const DeviceProgram> compile(const ProgramSource& source) override {
     check_program(info(), "cuda", source);
-    const std::string key = str("cuda\n", info().version, "\n", info().driver, "\n", source.text);
+    std::string key = str("cuda\n", info().version, "\n", info().driver, "\n");
+    for (const char* option : kCudaOptions) key += str(option, "\n");
+    key += source.text;
     const std::lock_guard lock(mutex_);
     if (auto kept = programs_[key].lock()) return kept;
     device_->enter();
@@ -340,8 +382,8 @@ std::vector<std::shared_ptr<Device>> every_cuda_device() {
     int device = 0;
     cuda::check(cuda::api().device_get(&device, i), "be opened", "the CUDA driver");
     auto shared = std::make_shared<CudaState>();
+    shared->number = device;
     shared->info = cuda_info(device);
-    cuda::check(cuda::api().primary_ctx_retain(&shared->context, device), "be opened", shared->info.name);
     devices.push_back(std::make_shared<CudaDevice>(std::move(shared)));
   }
   return devices;

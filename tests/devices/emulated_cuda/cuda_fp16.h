@@ -1,0 +1,3 @@
+#pragma once
+
+using __half = _Float16;
