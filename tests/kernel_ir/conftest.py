@@ -1,5 +1,6 @@
 """Kernels on every way to run them: plain C under sanitizers, OpenCL on PoCL, CUDA's compilers."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def plain_c():
 
 @pytest.fixture(scope="session")
 def opencl():
-    return kernels.Runner("opencl")
+    return kernels.Runner(os.environ.get("NEO_TEST_DEVICE", "opencl"))
 
 
 @pytest.fixture(scope="session")

@@ -108,7 +108,7 @@ int enter(const std::string& name, const std::string& detail = "", bool needs_co
     char what[64];
     int code = 0, at = 1;
     if (std::sscanf(fail, "%63[^:]:%d:%d", what, &code, &at) >= 2 && name == what && number == at) {
-      if (code >= 700) lost = code;
+      if (code >= 700 && code < 800) lost = code;
       return code;
     }
   }
@@ -415,7 +415,7 @@ PUBLIC int cuGraphInstantiateWithFlags(Graph** made, Graph* graph, unsigned long
 PUBLIC int cuGraphLaunch(Graph* graph, Stream* stream) {
   ENTER("cuGraphLaunch", std::to_string(graph->work.size()));
   return submit(stream, [work = graph->work] {
-    for (const Work& one : work) Work(one)();
+    for (Work one : work) one();
   });
 }
 PUBLIC int cuGraphDestroy(Graph* graph) {

@@ -1,5 +1,6 @@
 """Programs of the GPU routines, run as plain C under sanitizers and on devices; CUDA's compilers take their kernels."""
 
+import os
 import pickle
 import subprocess
 import sys
@@ -13,7 +14,9 @@ from tests.kernel_ir.conftest import NVCC
 from tests.kernel_ir.extension import load_extension
 
 programs = load_extension("_gpu_programs")
-ON = ("c", "opencl")
+# The kind of device that stands for "opencl" where the tests are to run on another one, and only there: "cuda".
+DEVICE = os.environ.get("NEO_TEST_DEVICE")
+ON = ("opencl",) if DEVICE else ("c", "opencl")
 NAN_BYTE = 0xFF  # fills what a program only writes, and its temporaries: NaN in every float type
 
 # Runs launches on memory of exactly the size that the kernels declare; the sanitizers see what goes beyond.
@@ -138,6 +141,7 @@ def need_device(kind):
 
 
 def _runner(kind):
+    kind = DEVICE or kind if kind == "opencl" else kind
     if kind not in _runners:
         need_device(kind)
         _runners[kind] = programs.Runner(kind)
