@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# tools/gpu_check.sh [--carried FOLDER] [--target cuda] [--out gpu_check] [--seconds 530] [--few] [--only PART,PART]
+# tools/gpu_check.sh [--carried FOLDER] [--target cuda] [--out gpu_check] [--seconds 530] [--few]
+#   [--only PART,PART] [--results FOLDER]
 # What is to be found out on a machine with a GPU, in less than nine minutes: docs/gpu_check.md. Results are
-# OUT/summary.md and OUT/results.json; a second run goes on where the first one ended. neo is the checkout's, as it is
+# summary.md, results.json and details.tar.gz in OUT, or in the folder of --results; a second run goes on where the first one ended. neo is the checkout's, as it is
 # built there; else FOLDER's modules, where they fit the interpreter (PYTHON, else .venv, else python3); else they are
 # compiled against FOLDER's libraries, which takes a compiler, Python's headers and about a minute of 16 cores.
 #

@@ -81,6 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tools/gpu_check.sh", description=__doc__.split("\n", 1)[0])
     parser.add_argument("--target", default="cuda", choices=["cuda", "opencl", "null"])
     parser.add_argument("--out", type=Path, default=Path("gpu_check"), help="results; a second run goes on there")
+    parser.add_argument(
+        "--results", type=Path, help="where summary.md, results.json and details.tar.gz go (default: --out)"
+    )
     parser.add_argument("--seconds", type=float, default=530, help="no part goes on after these (default: %(default)s)")
     parser.add_argument("--few", action="store_true", help="as little as shows that everything works")
     parser.add_argument("--only", default=",".join(PARTS), help="parts, separated by commas (default: %(default)s)")
@@ -89,10 +92,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     folder = options.out.resolve()
     if options.part:
-        return run_part(options.part, Context(options.target, folder, options.few, options.deadline))
+        return run_part(options.part, Context(options.target, folder, folder, options.few, options.deadline))
     deadline = time.time() + options.seconds
-    context = Context(options.target, folder, options.few, deadline)
+    context = Context(options.target, folder, (options.results or folder).resolve(), options.few, deadline)
     folder.mkdir(parents=True, exist_ok=True)
+    context.results.mkdir(parents=True, exist_ok=True)
     # Compiled kernels stay with the results: a second run compiles none of them again.
     if not options.few:
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
@@ -101,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             start_part(name, context, min(PARTS[name][1], context.left_s))
         report.write(context, list(PARTS))
     failed = [name for name in options.only.split(",") if context.load(name).get("status") not in ("done", "skipped")]
-    print(f"{folder / 'summary.md'}; not done: {', '.join(failed) or 'nothing'}")
+    print(f"{context.results / 'summary.md'}; not done: {', '.join(failed) or 'nothing'}")
     return 1 if failed else 0
 
 

@@ -28,7 +28,9 @@ class Context:
     target : str
         As of ``neo.compile``.
     folder : Path
-        All results.
+        All that is found and made.
+    results : Path
+        The summary and archives of it: few files, which are kept up to date.
     few : bool
         As little as shows that everything works: the dry run.
     deadline : float
@@ -37,6 +39,7 @@ class Context:
 
     target: str
     folder: Path
+    results: Path
     few: bool
     deadline: float
 

@@ -134,13 +134,13 @@ def profiles(context: Context) -> Found:
     """Profile networks by events: every step's time and estimate, a table per family, the slowest steps' kernels."""
     found = context.resume("profiles", {"steps": [], "networks": {}})
     folder = context.folder / "kernels"
-    texts: dict[tuple[str, str], list[str]] = {}
+    texts: dict[tuple[str, int], list[str]] = {}
     for name, model in models_of(context, PROFILED).items():
         if name in found["networks"] or context.left_s < 5:
             continue
         module = neo.compile(model, target=context.target, threads=2)
         for entry in module.kernels:
-            texts.setdefault((name, entry["node"] + entry["op"]), []).append(entry["text"])
+            texts.setdefault((name, entry["item"]), []).append(entry["text"])
         feeds = feeds_of(module)
         with context.alone():
             before = clocks() if context.target == "cuda" else ""
@@ -150,7 +150,7 @@ def profiles(context: Context) -> Found:
             if module.steps[step.item].device == "cpu":
                 continue
             total += step.time_us
-            row = {"network": name, "node": step.node, "op": step.op, "routine": step.routine}
+            row = {"network": name, "item": step.item, "node": step.node, "op": step.op, "routine": step.routine}
             row["family"] = step.op if step.op == "neo.Adapt" else step.routine.split("{")[0]
             found["steps"].append({**row, "us": step.time_us, "estimate_us": step.estimate_us})
         call = timed(partial(module.run, feeds), 0.1)
@@ -165,7 +165,7 @@ def profiles(context: Context) -> Found:
     folder.mkdir(parents=True, exist_ok=True)
     for number, step in enumerate(slowest):
         step["files"], step["ptxas"] = [], []
-        for i, text in enumerate(texts.get((step["network"], step["node"] + step["op"]), [])[:3]):
+        for i, text in enumerate(texts.get((step["network"], step["item"]), [])[:3]):
             if context.left_s < 3:
                 break
             file = f"{number:02}-{i}"

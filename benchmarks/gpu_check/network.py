@@ -222,7 +222,6 @@ def networks(context: Context, part: str = "networks") -> Found:
         key = f"{name} x {batch}"
         if key in done or context.left_s < (1 if context.few else 20):
             return
-        mine = Context(context.target, context.folder, context.few, context.deadline)
         command = [sys.executable, "-m", "benchmarks.gpu_check.network", name, str(batch), context.target]
         command += [str(context.folder), str(int(context.few)), str(context.deadline)]
         try:
@@ -231,7 +230,7 @@ def networks(context: Context, part: str = "networks") -> Found:
             why = (ended.stderr.strip().splitlines() or ["no output"])[-1] if ended.returncode else ""
         except subprocess.TimeoutExpired:
             why = "not done in its time"
-        result = mine.load(f"network-{name}-{batch}")
+        result = context.load(f"network-{name}-{batch}")
         done[key] = result if result else {"error": {"all": why}, "ms": {}, "difference": {}}
         if result:
             context.save(part, {**found, "status": "partial"})
@@ -254,7 +253,7 @@ def networks(context: Context, part: str = "networks") -> Found:
 def main() -> None:
     """Measure the network of the command line."""
     name, batch, target, folder, few, deadline = sys.argv[1:]
-    context = Context(target, Path(folder), few == "1", float(deadline))
+    context = Context(target, Path(folder), Path(folder), few == "1", float(deadline))
     context.save(f"network-{name}-{batch}", measure(context, name, int(batch)))
 
 

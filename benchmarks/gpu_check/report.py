@@ -1,8 +1,10 @@
-"""``summary.md``, for reading, and ``results.json``, for what comes after."""
+"""``summary.md``, for reading, ``results.json``, for what comes after, and ``details.tar.gz``: logs and kernels."""
 
 from __future__ import annotations
 
 import json
+import shutil
+import tarfile
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -78,7 +80,7 @@ LARGE = {"cases", "networks", "steps", "slowest", "families", "models", "not her
 
 
 def write(context: Context, parts: Sequence[str]) -> None:
-    """Write both files from what is there."""
+    """Write the files from what is there."""
     results = {name: context.load(name) for name in parts}
     device = results["environment"].get("device")
     lines = [f"# neo on {device or 'no device'}", ""]
@@ -98,5 +100,11 @@ def write(context: Context, parts: Sequence[str]) -> None:
             lines += ["```", text.strip()[-3000:], "```"] if "\n" in text else [f"- {key}: {text[:2000]}"]
         lines += SECTIONS[name](found) if name in SECTIONS else []
         lines.append("")
-    (context.folder / "summary.md").write_text("\n".join(lines), encoding="utf-8")
-    (context.folder / "results.json").write_text(json.dumps(results, indent=1, default=str) + "\n", encoding="utf-8")
+    (context.results / "summary.md").write_text("\n".join(lines), encoding="utf-8")
+    (context.results / "results.json").write_text(json.dumps(results, indent=1, default=str) + "\n", encoding="utf-8")
+    partial = context.folder / "details.partial"
+    with tarfile.open(partial, "w:gz") as archive:
+        for name in ("parts", "kernels", "kernels.log"):
+            if (context.folder / name).exists():
+                archive.add(context.folder / name, name)
+    shutil.move(partial, context.results / "details.tar.gz")
