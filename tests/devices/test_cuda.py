@@ -172,7 +172,7 @@ SAMPLE = (
     "test_softmax_axis_1",
     "test_nonzero_example",
     "test_conv_with_strides_padding",
-    "test_nonmaxsuppression_identical_boxes",
+    "test_maxpool_2d_pads",
 )
 
 
@@ -201,3 +201,18 @@ def test_vectors_that_begin_at_a_multiple_of_their_length_are_one_instruction(tm
 @pytest.mark.parametrize("name", kernels.names())
 def test_nvrtc_takes_what_nvcc_takes(name):
     assert kernels.compile_cuda(kernels.print(name, "cuda", "matrices"), 90)[:4] == b"\x7fELF"
+
+
+@pytest.mark.nvcc
+def test_a_device_that_nvrtc_does_not_know_yet_is_given_ptx_and_one_that_it_forgot_is_refused():
+    text = kernels.print("scan_add", "cuda")
+    assert b".target sm_" in kernels.compile_cuda(text, 999)
+    with pytest.raises(RuntimeError, match=r"must know the device's compute capability. Got 2.0, which it does not any more"):
+        kernels.compile_cuda(text, 20)
+
+
+@pytest.mark.nvcc
+def test_half_precision_finds_its_header(monkeypatch):
+    monkeypatch.setenv("CUDA_PATH", "/nonexistent")
+    text = '#include <cuda_fp16.h>\nextern "C" __global__ void f(__half *a) { a[0] = __float2half(1.0f); }\n'
+    assert kernels.compile_cuda(text, 90)[:4] == b"\x7fELF"
