@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # tools/gpu_check.sh [--carried FOLDER] [--target cuda] [--out gpu_check] [--seconds 530] [--few]
 #   [--only PART,PART] [--results FOLDER]
-# What is to be found out on a machine with a GPU, in less than nine minutes: docs/gpu_check.md. Results are
-# summary.md, results.json and details.tar.gz in OUT, or in the folder of --results; a second run goes on where the first one ended. neo is the checkout's, as it is
-# built there; else FOLDER's modules, where they fit the interpreter (PYTHON, else .venv, else python3); else they are
-# compiled against FOLDER's libraries, which takes a compiler, Python's headers and about a minute of 16 cores.
+# Finds out what a machine with a GPU can tell in less than nine minutes: docs/gpu_check.md. Results are summary.md,
+# results.json and details.tar.gz in OUT, or in the folder of --results; a second run goes on where the first one ended.
+# neo is the checkout's, as it is built there; else FOLDER's modules, where they fit the interpreter (PYTHON, else .venv,
+# else python3); else they are compiled against FOLDER's libraries, which takes a compiler, Python's headers and about a
+# minute of 16 cores.
 #
 # tools/gpu_check.sh --prepare FOLDER [MEGABYTES]
-# On a machine with a network: writes FOLDER as above from build/release (libraries and modules), the wheels that a bare machine may lack, and of
-# NEO_TEST_MODELS the smaller models, MEGABYTES in all (20). It says what it weighs.
+# Writes FOLDER on a machine with a network: libraries and modules of build/release, wheels that a bare machine may lack,
+# and of NEO_TEST_MODELS the smaller models, MEGABYTES in all (20). It says what it weighs.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"

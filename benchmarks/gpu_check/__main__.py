@@ -23,14 +23,15 @@ from benchmarks.gpu_check.context import Context, Found
 PARTS: dict[str, tuple[Callable[[Context], Found], float]] = {
     "environment": (basics.environment, 25),
     "smoke": (basics.smoke, 45),
-    "networks": (network.networks, 200),
+    "networks": (network.networks, 170),
     "kernels": (basics.kernels, 80),
     "conformance": (basics.conformance, 70),
     "models": (basics.models, 70),
     "figures": (estimates.figures, 25),
     "profiles": (estimates.profiles, 60),
     "dtypes": (basics.dtypes, 20),
-    "tuning": (estimates.tuning, 110),
+    "tuning": (estimates.tuning, 90),
+    "vision": (estimates.vision, 60),
 }
 LEAST_S = 4.0
 

@@ -209,3 +209,16 @@ def figures(context: Context) -> Found:
         us, _ = step_us(text, {"x": a, "w": a}, accuracy)
         found[key] = 2e-3 * m**3 / us if us else None
     return found
+
+
+def vision(context: Context) -> Found:
+    """Measure how sorting and vision operators grow, and detectors with their post-processing there and on the CPU."""
+    if not context.computes:
+        return {"not run": "the device computes nothing"}
+    from benchmarks.gpu_vision import growth, networks
+
+    found: Found = {"growth": growth(12 if context.few else 20, 2 if context.few else 5, context.target)}
+    context.save("vision", {**found, "status": "partial"})
+    if not context.few:
+        found["detectors"] = networks(5, "8s", context.target)
+    return found

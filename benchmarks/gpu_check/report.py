@@ -75,8 +75,15 @@ def _models(found: Found) -> list[str]:
     return [*lines, f"Not here: {', '.join(found.get('not here', [])) or 'none'}."]
 
 
-SECTIONS = {"networks": _networks, "profiles": _profiles, "tuning": _tuning, "models": _models}
-LARGE = {"cases", "networks", "steps", "slowest", "families", "models", "not here"}
+def _vision(found: Found) -> list[str]:
+    head = ("operator", "n", "ms", "work", "ns / work", "growth")
+    lines = _table(head, found.get("growth", []))
+    detectors = ("network", "off", "on", "off / on", "tuned", "on / tuned", "tuned, placed freely")
+    return lines + _table(detectors, found.get("detectors", []))
+
+
+SECTIONS = {"vision": _vision, "networks": _networks, "profiles": _profiles, "tuning": _tuning, "models": _models}
+LARGE = {"cases", "networks", "steps", "slowest", "families", "models", "not here", "growth", "detectors"}
 
 
 def write(context: Context, parts: Sequence[str]) -> None:

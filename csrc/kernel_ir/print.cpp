@@ -120,7 +120,9 @@ class Printer {
   // CUDA takes 65,535 groups at most along the second and the third axis: a launch of more has all its groups along the
   // first one.
   void group_axes() {
-    const auto fits = [](const Axis& a) { return a.variable == nullptr || a.extent.constant().value_or(65536) < 65536; };
+    const auto fits = [](const Axis& a) {
+      return a.variable == nullptr || a.extent.constant().value_or(65536) < 65536;
+    };
     if (language_.kind != LanguageKind::CudaCpp || (fits(kernel_.groups[1]) && fits(kernel_.groups[2]))) {
       for (int i = 0; i < 3; ++i) axis(kernel_.groups[i], language_.group_id[i]);
       return;

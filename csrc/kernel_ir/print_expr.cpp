@@ -62,10 +62,10 @@ std::string ExprPrinter::unique(const void* key, const std::string& wanted) {
   if (const auto at = names_.find(key); at != names_.end()) return at->second;
   // Words that one of the languages keeps for itself.
   static const std::set<std::string> kReserved = {
-      "auto",    "break",    "case",   "char",   "const", "continue", "do",       "double", "else",  "float",
-      "for",     "global",   "half",   "if",     "int",   "kernel",   "local",    "long",   "max",   "min",
-      "private", "register", "folded", "return", "select", "short", "t",        "this",     "void",   "while", "args",
-      "j0",      "j1",       "jn",     "y0",     "y1",    "yn",       "template", "class",  "new",   "delete"};
+      "auto",   "break",  "case",   "char",  "const",    "continue", "do",   "double", "else", "float",   "for",
+      "global", "half",   "if",     "int",   "kernel",   "local",    "long", "max",    "min",  "private", "register",
+      "folded", "return", "select", "short", "t",        "this",     "void", "while",  "args", "j0",      "j1",
+      "jn",     "y0",     "y1",     "yn",    "template", "class",    "new",  "delete"};
   std::string name = wanted;
   for (int i = 2; taken_.contains(name) || kReserved.contains(name); ++i) name = str(wanted, "_", i);
   taken_.insert(name);
@@ -128,12 +128,12 @@ std::string ExprPrinter::load_function(ValueType t, int64_t unit) {
 std::string ExprPrinter::store_function(ValueType t, int64_t unit) {
   const std::string name = str(unit > 0 ? "store_aligned_" : "store_", t.to_string()), of = type(t);
   const std::string element = language_.type(t.scalar());
-  const std::string body =
-      language_.kind == LanguageKind::PlainC ? "memcpy(p, &a, sizeof a);"
-      : unit > 0 ? str(language_.unrolled, "for (int i = 0; i < ", t.bytes() / unit, "; ++i) {\n    uint", unit / 4,
-                       " b;\n    memcpy(&b, &a.s[i * ", unit / item_bytes(t.dtype), "], sizeof b);\n    ((uint",
-                       unit / 4, " *)p)[i] = b;\n  }")
-                 : str(language_.unrolled, "for (int i = 0; i < ", t.lanes, "; ++i) p[i] = a[i];");
+  const std::string body = language_.kind == LanguageKind::PlainC ? "memcpy(p, &a, sizeof a);"
+                           : unit > 0
+                               ? str(language_.unrolled, "for (int i = 0; i < ", t.bytes() / unit, "; ++i) {\n    uint",
+                                     unit / 4, " b;\n    memcpy(&b, &a.s[i * ", unit / item_bytes(t.dtype),
+                                     "], sizeof b);\n    ((uint", unit / 4, " *)p)[i] = b;\n  }")
+                               : str(language_.unrolled, "for (int i = 0; i < ", t.lanes, "; ++i) p[i] = a[i];");
   return helper(name, str(language_.function, " void ", name, "(", element, " *p, ", of, " a) {\n  ", body, "\n}\n"));
 }
 
@@ -172,7 +172,8 @@ std::string ExprPrinter::store(const Store& s) {
   if (language_.has_vectors) {
     return str("vstore", count, "(", print(s.value, 0), ", 0, ", address(s.buffer, s.index), ");");
   }
-  return str(store_function(s.value->type, unit_bytes(s.buffer, s.index, s.value->type)), "(", address(s.buffer, s.index), ", ", print(s.value, 0), ");");
+  return str(store_function(s.value->type, unit_bytes(s.buffer, s.index, s.value->type)), "(",
+             address(s.buffer, s.index), ", ", print(s.value, 0), ");");
 }
 
 std::string ExprPrinter::atomic(const Atomic& s) {
@@ -438,7 +439,8 @@ std::string ExprPrinter::print(const Expr& e, int precedence) {
     case Op::Load: {
       if (lanes == e->buffer->type.lanes) return element(e->buffer, e->operands[0]);
       if (language_.has_vectors) return str("vload", lanes, "(0, ", address(e->buffer, e->operands[0]), ")");
-      return str(load_function(e->type, unit_bytes(e->buffer, e->operands[0], e->type)), "(", address(e->buffer, e->operands[0]), ")");
+      return str(load_function(e->type, unit_bytes(e->buffer, e->operands[0], e->type)), "(",
+                 address(e->buffer, e->operands[0]), ")");
     }
     case Op::BlockRead:
       return block_read(e);

@@ -48,7 +48,7 @@ class DeviceFrame {
   std::vector<Launch> resolve(const StepItem& call, const StepLaunches& launches) const;
   void run_counted(const StepItem& call, const DeviceStep& step, const StepLaunches& count);
   void launch(const std::vector<Launch>& launches) const;
-  // Of everything that launches refer to.
+  // The number of everything that launches refer to: another one after any of it moved.
   int64_t generation() const { return generation_ + run_.changes(); }
 
   const Block& block_;

@@ -207,7 +207,9 @@ def test_nvrtc_takes_what_nvcc_takes(name):
 def test_a_device_that_nvrtc_does_not_know_yet_is_given_ptx_and_one_that_it_forgot_is_refused():
     text = kernels.print("scan_add", "cuda")
     assert b".target sm_" in kernels.compile_cuda(text, 999)
-    with pytest.raises(RuntimeError, match=r"must know the device's compute capability. Got 2.0, which it does not any more"):
+    with pytest.raises(
+        RuntimeError, match=r"must know the device's compute capability. Got 2.0, which it does not any more"
+    ):
         kernels.compile_cuda(text, 20)
 
 

@@ -116,8 +116,8 @@ int enter(const std::string& name, const std::string& detail = "", bool needs_co
   return needs_context && context == nullptr ? kInvalidContext : kSuccess;
 }
 
-#define ENTER(...)                                                    \
-  const std::lock_guard lock(mutex);                                  \
+#define ENTER(...)                   \
+  const std::lock_guard lock(mutex); \
   if (const int refused = enter(__VA_ARGS__); refused != kSuccess) return refused
 
 void drain(Stream& stream) {
@@ -141,7 +141,9 @@ int current = 0;
 const Function* running = nullptr;
 void** running_arguments = nullptr;
 
-void wait_for_all() { swapcontext(&fibers[static_cast<size_t>(current)], &scheduler); }
+void wait_for_all() {
+  swapcontext(&fibers[static_cast<size_t>(current)], &scheduler);
+}
 
 void fiber() {
   running->run(running_arguments);
@@ -190,7 +192,8 @@ void run_block(const Function& function, void** arguments) {
   }
 }
 
-void run_kernel(const Function& function, const std::array<unsigned, 6>& extents, std::vector<std::vector<char>>& values) {
+void run_kernel(const Function& function, const std::array<unsigned, 6>& extents,
+                std::vector<std::vector<char>>& values) {
   clock_ms += std::exchange(first_kernel_ms, 0.01);
   std::vector<void*> arguments;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -231,22 +234,37 @@ struct Folder {
 
 }  // namespace
 
-PUBLIC int cuInit(unsigned) { ENTER("cuInit", "", false); return kSuccess; }
-PUBLIC int cuDriverGetVersion(int* version) { *version = 13000; return kSuccess; }
-PUBLIC int cuDeviceGetCount(int* count) { *count = 1; return kSuccess; }
-PUBLIC int cuDeviceGet(int* device, int) { *device = 0; return kSuccess; }
+PUBLIC int cuInit(unsigned) {
+  ENTER("cuInit", "", false);
+  return kSuccess;
+}
+PUBLIC int cuDriverGetVersion(int* version) {
+  *version = 13000;
+  return kSuccess;
+}
+PUBLIC int cuDeviceGetCount(int* count) {
+  *count = 1;
+  return kSuccess;
+}
+PUBLIC int cuDeviceGet(int* device, int) {
+  *device = 0;
+  return kSuccess;
+}
 PUBLIC int cuDeviceGetName(char* name, int bytes, int) {
   std::snprintf(name, static_cast<size_t>(bytes), "Emulated CUDA");
   return kSuccess;
 }
 PUBLIC int cuDeviceGetAttribute(int* value, int attribute, int) {
-  static const std::map<int, int> kValues{{1, 1024}, {2, 1024}, {3, 1024}, {4, 64},        {5, 2147483647}, {6, 65535},
-                                          {7, 65535}, {8, 49152}, {16, 2},  {18, 0}, {75, 9}, {76, 0}};
+  static const std::map<int, int> kValues{{1, 1024},  {2, 1024},  {3, 1024}, {4, 64}, {5, 2147483647}, {6, 65535},
+                                          {7, 65535}, {8, 49152}, {16, 2},   {18, 0}, {75, 9},         {76, 0}};
   const auto found = kValues.find(attribute);
   *value = found == kValues.end() ? 0 : found->second;
   return found == kValues.end() ? kInvalidValue : kSuccess;
 }
-PUBLIC int cuDeviceTotalMem_v2(size_t* bytes, int) { *bytes = size_t{4} << 30; return kSuccess; }
+PUBLIC int cuDeviceTotalMem_v2(size_t* bytes, int) {
+  *bytes = size_t{4} << 30;
+  return kSuccess;
+}
 PUBLIC int cuDevicePrimaryCtxRetain(void** made, int) {
   ENTER("cuDevicePrimaryCtxRetain", "", false);
   *made = &the_context;
@@ -290,9 +308,15 @@ PUBLIC int cuMemFreeHost(void* memory) {
   std::free(memory);
   return kSuccess;
 }
-PUBLIC int cuMemHostRegister_v2(void*, size_t, unsigned) { return kInvalidValue; }
-PUBLIC int cuMemHostUnregister(void*) { return kInvalidValue; }
-PUBLIC int cuMemHostGetDevicePointer_v2(uint64_t*, void*, unsigned) { return kInvalidValue; }
+PUBLIC int cuMemHostRegister_v2(void*, size_t, unsigned) {
+  return kInvalidValue;
+}
+PUBLIC int cuMemHostUnregister(void*) {
+  return kInvalidValue;
+}
+PUBLIC int cuMemHostGetDevicePointer_v2(uint64_t*, void*, unsigned) {
+  return kInvalidValue;
+}
 
 PUBLIC int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, Stream* stream) {
   const bool is_pinned = inside(pinned_memory, reinterpret_cast<uintptr_t>(from), bytes);
@@ -363,7 +387,8 @@ PUBLIC int cuModuleGetFunction(Function** found, Module* module, const char* nam
 
 PUBLIC int cuLaunchKernel(Function* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                           unsigned bz, unsigned, Stream* stream, void** arguments, void**) {
-  ENTER("cuLaunchKernel", function->name + " " + std::to_string(gx) + " " + std::to_string(gy) + " " + std::to_string(gz));
+  ENTER("cuLaunchKernel",
+        function->name + " " + std::to_string(gx) + " " + std::to_string(gy) + " " + std::to_string(gz));
   if (gx == 0 || gy == 0 || gz == 0 || gx > 2147483647u || gy > 65535u || gz > 65535u) return kInvalidValue;
   if (bx == 0 || by == 0 || bz == 0 || bx > 1024 || by > 1024 || bz > 64 || bx * by * bz > 1024) return kInvalidValue;
   std::vector<std::vector<char>> values;
@@ -423,7 +448,9 @@ PUBLIC int cuGraphDestroy(Graph* graph) {
   delete graph;
   return kSuccess;
 }
-PUBLIC int cuGraphExecDestroy(Graph* graph) { return cuGraphDestroy(graph); }
+PUBLIC int cuGraphExecDestroy(Graph* graph) {
+  return cuGraphDestroy(graph);
+}
 
 PUBLIC int cuEventCreate(std::shared_ptr<Event>** made, unsigned) {
   ENTER("cuEventCreate");
@@ -479,43 +506,61 @@ std::string replaced(std::string text, const std::string& begin, const std::stri
 
 }  // namespace
 
-PUBLIC const char* nvrtcGetErrorString(int code) { return code == 6 ? "NVRTC_ERROR_COMPILATION" : "NVRTC_ERROR"; }
+PUBLIC const char* nvrtcGetErrorString(int code) {
+  return code == 6 ? "NVRTC_ERROR_COMPILATION" : "NVRTC_ERROR";
+}
 PUBLIC int nvrtcCreateProgram(Program** made, const char* text, const char*, int, const char* const*,
                               const char* const*) {
   *made = new Program{text, "", ""};
   return 0;
 }
 PUBLIC int nvrtcCompileProgram(Program* program, int, const char* const*) {
-  std::string text = replaced(program->text, "asm volatile(\"mma.sync", ");\n  return", "emulated_mma(a, b, c);\n  return");
+  std::string text =
+      replaced(program->text, "asm volatile(\"mma.sync", ");\n  return", "emulated_mma(a, b, c);\n  return");
   text = replaced(text, "asm(\"cvt.rna.tf32.f32", ");", "u = emulated_tf32(a);");
   const auto mentions = [&](const char* what) { return text.find(what) != std::string::npos; };
   const bool waits = mentions("__syncthreads(") || mentions("__shfl_sync(") || mentions("emulated_mma(");
-  std::string source = std::string("#include \"") + EMULATED_FOLDER + "/kernel.h\"\n#line 1 \"kernel.cu\"\n" + text +
-                       "\nextern \"C\" { __attribute__((visibility(\"default\"))) extern const int emulated_waits; }\n" +
-                       "const int emulated_waits = " + (waits ? "1" : "0") + ";\n";
+  std::string source =
+      std::string("#include \"") + EMULATED_FOLDER + "/kernel.h\"\n#line 1 \"kernel.cu\"\n" + text +
+      "\nextern \"C\" { __attribute__((visibility(\"default\"))) extern const int emulated_waits; }\n" +
+      "const int emulated_waits = " + (waits ? "1" : "0") + ";\n";
   static const std::regex kKernel("__global__ .*void (\\w+)\\(");
   for (std::sregex_iterator i(text.begin(), text.end(), kKernel), end; i != end; ++i) {
     source += "EMULATED_KERNEL(" + (*i)[1].str() + ")\n";
   }
   const Folder folder;
   std::ofstream(folder.path + "/kernel.cpp") << source;
-  const std::string command = std::string("c++ -std=gnu++17 -O1 -w -ffp-contract=off -fno-strict-aliasing -fvisibility=hidden -fPIC -shared -I") +
-                              EMULATED_FOLDER + " -o " + folder.path + "/kernel.so " + folder.path + "/kernel.cpp 2>" +
-                              folder.path + "/log";
+  const std::string command =
+      std::string(
+          "c++ -std=gnu++17 -O1 -w -ffp-contract=off -fno-strict-aliasing -fvisibility=hidden -fPIC -shared -I") +
+      EMULATED_FOLDER + " -o " + folder.path + "/kernel.so " + folder.path + "/kernel.cpp 2>" + folder.path + "/log";
   const bool is_built = std::system(command.c_str()) == 0;
   program->log = read_file(folder.path + "/log");
   program->code = read_file(folder.path + "/kernel.so");
   return is_built ? 0 : 6;
 }
-PUBLIC int nvrtcGetProgramLogSize(Program* program, size_t* bytes) { *bytes = program->log.size() + 1; return 0; }
-PUBLIC int nvrtcGetProgramLog(Program* program, char* log) { std::strcpy(log, program->log.c_str()); return 0; }
-PUBLIC int nvrtcGetCUBINSize(Program* program, size_t* bytes) { *bytes = program->code.size(); return 0; }
+PUBLIC int nvrtcGetProgramLogSize(Program* program, size_t* bytes) {
+  *bytes = program->log.size() + 1;
+  return 0;
+}
+PUBLIC int nvrtcGetProgramLog(Program* program, char* log) {
+  std::strcpy(log, program->log.c_str());
+  return 0;
+}
+PUBLIC int nvrtcGetCUBINSize(Program* program, size_t* bytes) {
+  *bytes = program->code.size();
+  return 0;
+}
 PUBLIC int nvrtcGetCUBIN(Program* program, char* code) {
   std::memcpy(code, program->code.data(), program->code.size());
   return 0;
 }
-PUBLIC int nvrtcGetPTXSize(Program*, size_t*) { return 1; }
-PUBLIC int nvrtcGetPTX(Program*, char*) { return 1; }
+PUBLIC int nvrtcGetPTXSize(Program*, size_t*) {
+  return 1;
+}
+PUBLIC int nvrtcGetPTX(Program*, char*) {
+  return 1;
+}
 PUBLIC int nvrtcDestroyProgram(Program** program) {
   delete *program;
   *program = nullptr;

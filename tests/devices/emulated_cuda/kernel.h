@@ -25,8 +25,10 @@ struct Emulated {
   void (*wait)();                    // until all threads of the block wait
 };
 
-static Emulated *emulated;
-extern "C" __attribute__((visibility("default"))) void emulated_use(Emulated *shared) { emulated = shared; }
+static Emulated* emulated;
+extern "C" __attribute__((visibility("default"))) void emulated_use(Emulated* shared) {
+  emulated = shared;
+}
 
 #define gridDim (emulated->grid)
 #define blockIdx (emulated->block)
@@ -37,7 +39,9 @@ static inline unsigned emulated_place() {
   return (t.z * n.y + t.y) * n.x + t.x;
 }
 
-static inline void __syncthreads() { emulated->wait(); }
+static inline void __syncthreads() {
+  emulated->wait();
+}
 
 template <class T>
 T __shfl_sync(unsigned, T value, int lane, int width) {
@@ -60,7 +64,7 @@ struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
 template <class T>
-T __ldg(const T *p) {
+T __ldg(const T* p) {
   return *p;
 }
 template <class To, class From>
@@ -70,36 +74,44 @@ static inline To emulated_bits(From from) {
   std::memcpy(&to, &from, sizeof to);
   return to;
 }
-static inline float __int_as_float(int x) { return emulated_bits<float>(x); }
-static inline float __uint_as_float(unsigned x) { return emulated_bits<float>(x); }
-static inline unsigned __float_as_uint(float x) { return emulated_bits<unsigned>(x); }
-static inline int __float_as_int(float x) { return emulated_bits<int>(x); }
+static inline float __int_as_float(int x) {
+  return emulated_bits<float>(x);
+}
+static inline float __uint_as_float(unsigned x) {
+  return emulated_bits<float>(x);
+}
+static inline unsigned __float_as_uint(float x) {
+  return emulated_bits<unsigned>(x);
+}
+static inline int __float_as_int(float x) {
+  return emulated_bits<int>(x);
+}
 
 // Threads of a block take turns and blocks run one after the other: nothing comes between.
 template <class T, class V, class F>
-T emulated_atomic(T *p, V v, F f) {
+T emulated_atomic(T* p, V v, F f) {
   const T old = *p;
   *p = f(old, static_cast<T>(v));
   return old;
 }
 template <class T, class V>
-T atomicAdd(T *p, V v) {
+T atomicAdd(T* p, V v) {
   static_assert(std::is_same_v<T, int> || std::is_same_v<T, unsigned> || std::is_same_v<T, unsigned long long> ||
                 std::is_same_v<T, float> || std::is_same_v<T, double>);  // what CUDA has
   return emulated_atomic(p, v, [](T a, T b) { return a + b; });
 }
 template <class T, class V>
-T atomicMin(T *p, V v) {
+T atomicMin(T* p, V v) {
   static_assert(std::is_integral_v<T> && sizeof(T) >= 4);
   return emulated_atomic(p, v, [](T a, T b) { return b < a ? b : a; });
 }
 template <class T, class V>
-T atomicMax(T *p, V v) {
+T atomicMax(T* p, V v) {
   static_assert(std::is_integral_v<T> && sizeof(T) >= 4);
   return emulated_atomic(p, v, [](T a, T b) { return b > a ? b : a; });
 }
 template <class T, class V>
-T atomicOr(T *p, V v) {
+T atomicOr(T* p, V v) {
   static_assert(std::is_integral_v<T> && sizeof(T) >= 4);
   return emulated_atomic(p, v, [](T a, T b) { return a | b; });
 }
@@ -111,7 +123,7 @@ static inline unsigned emulated_tf32(float a) {
 
 // mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32; kernel_ir/stmt.h says which thread holds which elements.
 template <class A, class B, class C>
-void emulated_mma(const A &a, const B &b, C &c) {
+void emulated_mma(const A& a, const B& b, C& c) {
   float mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
   const unsigned place = emulated_place(), first = place / 32 * 32, g = place % 32 / 4, i = place % 4;
   std::memcpy(emulated->exchange[place], mine, sizeof mine);
@@ -133,20 +145,24 @@ void emulated_mma(const A &a, const B &b, C &c) {
 }
 
 template <class... A, size_t... I>
-void emulated_call(void (*kernel)(A...), void **arguments, std::index_sequence<I...>) {
-  kernel(*static_cast<std::remove_cv_t<A> *>(arguments[I])...);
+void emulated_call(void (*kernel)(A...), void** arguments, std::index_sequence<I...>) {
+  kernel(*static_cast<std::remove_cv_t<A>*>(arguments[I])...);
 }
 template <class... A>
-void emulated_call(void (*kernel)(A...), void **arguments) {
+void emulated_call(void (*kernel)(A...), void** arguments) {
   emulated_call(kernel, arguments, std::index_sequence_for<A...>());
 }
 // The bytes of each parameter, of pointers as a negative number.
 template <class... A>
-int emulated_sizes(void (*)(A...), int *sizes) {
+int emulated_sizes(void (*)(A...), int* sizes) {
   int count = 0;
   ((sizes[count++] = std::is_pointer_v<A> ? -static_cast<int>(sizeof(A)) : static_cast<int>(sizeof(A))), ...);
   return count;
 }
-#define EMULATED_KERNEL(name)                                                                                  \
-  extern "C" __attribute__((visibility("default"))) void emulated_run_##name(void **a) { emulated_call(name, a); } \
-  extern "C" __attribute__((visibility("default"))) int emulated_sizes_##name(int *s) { return emulated_sizes(name, s); }
+#define EMULATED_KERNEL(name)                                                            \
+  extern "C" __attribute__((visibility("default"))) void emulated_run_##name(void** a) { \
+    emulated_call(name, a);                                                              \
+  }                                                                                      \
+  extern "C" __attribute__((visibility("default"))) int emulated_sizes_##name(int* s) {  \
+    return emulated_sizes(name, s);                                                      \
+  }

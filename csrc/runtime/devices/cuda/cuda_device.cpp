@@ -27,9 +27,8 @@ struct CudaState {
 
   // Calls of this thread go to this device.
   void enter() const {
-    std::call_once(opened_, [&] {
-      cuda::check(cuda::api().primary_ctx_retain(&context_, number), "be opened", info.name);
-    });
+    std::call_once(opened_,
+                   [&] { cuda::check(cuda::api().primary_ctx_retain(&context_, number), "be opened", info.name); });
     cuda::check(cuda::api().ctx_set_current(context_), "be used", info.name);
   }
   // The same where something of the device is taken down.
@@ -206,8 +205,8 @@ class CudaQueue final : public DeviceQueue {
     finish();
     std::vector<LaunchTime> times;
     if (timed_.empty()) return times;
-    // The driver gives a difference as float32 milliseconds, which after a minute are steps of 4 us: only differences of
-    // events that lie close together are exact.
+    // The driver gives a difference as float32 milliseconds, which after a minute are steps of 4 us: only differences
+    // of events that lie close together are exact.
     const cuda::Event first = timed_.front().start;
     origin_ns_ += between_ns(origin_, first);
     cuda::api().event_destroy(origin_);
