@@ -151,9 +151,11 @@ void Frame::run_region(const Region& region) {
   if (run_.shuffle) return run_shuffled(region);
   if (has_executors(region)) return run_together(region);
   // A trace and an observer are told of every item.
-  const bool together = kHasDevices && device_ && !run_.trace && !run_.observer;
+  const bool together = device_ && !run_.trace && !run_.observer;
   for (size_t i = 0; i < region.items.size();) {
-    if (const size_t count = together ? device_->run_together(i) : 0; count > 0) {
+    size_t count = 0;
+    if (kHasDevices && together) count = device_->run_together(i);
+    if (count > 0) {
       run_.budget->checkpoint();
       i += count;
     } else {
