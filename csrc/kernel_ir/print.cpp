@@ -103,7 +103,7 @@ class Printer {
         bounds += str(" __attribute__((intel_reqd_sub_group_size(", kernel_.subgroup_size, ")))");
       }
     }
-    return str(language_.kernel, bounds, " void ", kernel_.name, "(", arguments, ")");
+    return str(language_.kernel, bounds, " void ", entry_name(kernel_, language_.kind), "(", arguments, ")");
   }
 
   std::string array(const Memory& m) {
@@ -374,6 +374,10 @@ class Printer {
 };
 
 }  // namespace
+
+std::string entry_name(const Kernel& kernel, LanguageKind kind) {
+  return kind == LanguageKind::CudaCpp ? "neo_" + kernel.name : kernel.name;
+}
 
 std::string print(const Kernel& kernel, LanguageKind kind, const Features& features) {
   if (!kernel.is_verified) verify(kernel);

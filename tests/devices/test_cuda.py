@@ -8,6 +8,7 @@ import pytest
 from tests.devices import emulated_cuda
 from tests.kernel_ir.conftest import NVCC
 from tests.kernel_ir.kernels import kernels
+from tests.routines.gpu.programs import Program, programs
 
 # A network in float32 that ends without NonZero, whose result would be counted.
 CHAIN = """
@@ -218,3 +219,11 @@ def test_half_precision_finds_its_header(monkeypatch):
     monkeypatch.setenv("CUDA_PATH", "/nonexistent")
     text = '#include <cuda_fp16.h>\nextern "C" __global__ void f(__half *a) { a[0] = __float2half(1.0f); }\n'
     assert kernels.compile_cuda(text, 90)[:4] == b"\x7fELF"
+
+
+@pytest.mark.nvcc
+def test_a_kernel_may_have_the_name_of_a_function_of_cuda():
+    text = Program("basic", workload="y = LayerNormalization(i0, i1) <- i0: float32[3,5], i1: float32[5]")
+    for i, name in enumerate(text.native.names()):
+        code = programs.compile_cuda(text.native.print(i, "cuda"), 90)
+        assert f"neo_{name}".encode() in code

@@ -82,7 +82,7 @@ class Runner {
     }
     Launch launch;
     launch.program = device_->compile({.text = print(k, language, features)});
-    launch.kernel = k.name;
+    launch.kernel = entry_name(k, language);
     launch.groups = g.groups;
     launch.locals = g.locals;
     launch.local_bytes = k.local_bytes();

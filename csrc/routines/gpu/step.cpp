@@ -62,7 +62,7 @@ class ProgramStep final : public DeviceStep {
     const kernel::Kernel& k = program_->kernels().at(static_cast<size_t>(index));
     const Dialect dialect = dialect_of(device);
     KernelSource source;
-    source.name = k.name;
+    source.name = kernel::entry_name(k, dialect.language);
     source.program.text = kernel::print(k, dialect.language, dialect.features);
     add_needs(k, dialect.language, source.program);
     return source;

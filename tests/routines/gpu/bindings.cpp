@@ -147,10 +147,9 @@ class Runner {
           device_->info().has_block_reads ? kernel::Features::Subgroups::Intel : kernel::Features::Subgroups::Khronos;
     }
     std::vector<std::shared_ptr<const DeviceProgram>> compiled;
+    const auto language = is_cuda ? kernel::LanguageKind::CudaCpp : kernel::LanguageKind::OpenClC;
     for (const kernel::Kernel& k : program.kernels()) {
-      compiled.push_back(device_->compile(
-          {.text =
-               kernel::print(k, is_cuda ? kernel::LanguageKind::CudaCpp : kernel::LanguageKind::OpenClC, features)}));
+      compiled.push_back(device_->compile({.text = kernel::print(k, language, features)}));
     }
     const Launches all = program.launches(shapes);
     // All in one buffer, as a plan's memory is.
@@ -178,7 +177,12 @@ class Runner {
     for (const KernelLaunch& l : all.launches) {
       const kernel::Kernel& k = program.kernels().at(static_cast<size_t>(l.kernel));
       const kernel::Geometry g = kernel::geometry(k, sizes_of(k, l));
-      Launch launch{compiled[static_cast<size_t>(l.kernel)], k.name, g.groups, g.locals, k.local_bytes(), {}};
+      Launch launch{compiled[static_cast<size_t>(l.kernel)],
+                    kernel::entry_name(k, language),
+                    g.groups,
+                    g.locals,
+                    k.local_bytes(),
+                    {}};
       for (size_t i = 0; i < k.parameters.size(); ++i) {
         const LaunchArgument& a = l.arguments[i];
         if (const auto* m = std::get_if<kernel::Memory>(&k.parameters[i])) {
