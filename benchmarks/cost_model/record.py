@@ -20,6 +20,7 @@ from neo import _native
 from neo.tune.anneal import Point as SpacePoint
 from neo.tune.anneal import anneal, pick_batch
 from neo.tune.cost_model import CostModel
+from neo.tune.old_names import current_candidate, current_routine
 from neo.tune.points import PointSpaces
 
 from benchmarks import environment
@@ -71,16 +72,16 @@ class Point:
 
 
 def read(paths: Iterable[Path]) -> list[Point]:
-    """What files hold."""
+    """What files hold, by the names that routines and their parameters have now."""
     points = []
     for path in paths:
         with gzip.open(path, "rt", newline="") as file:
             rows = csv.reader(file)
             cpu, l1, l2 = next(rows)
             machine = Machine(cpu, (int(l1), int(l2)))
-            points += [
-                Point(machine, row[0], int(row[1]), row[2], row[3], row[4], float(row[5]), int(row[6])) for row in rows
-            ]
+            for workload, threads, cache_level, routine, candidate, time_us, rounds in rows:
+                names = current_routine(routine), current_candidate(candidate)
+                points.append(Point(machine, workload, int(threads), cache_level, *names, float(time_us), int(rounds)))
     return points
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import neo
 from neo import _native
 from neo.tune.compare import synthetic_inputs
+from neo.tune.old_names import current_candidate
 
 from benchmarks import environment
 from benchmarks.estimates.networks import KINDS, draw
@@ -160,7 +161,7 @@ def write(path: Path, steps: Iterable[Step]) -> None:
 
 
 def read(path: Path) -> list[Step]:
-    """What :func:`write` wrote."""
+    """What :func:`write` wrote, by the names that routines have now."""
     steps = []
     with gzip.open(path, "rt", newline="") as file:
         for network, threads, routine, op, alone, estimate, measured, *fields in csv.reader(file):
@@ -169,5 +170,6 @@ def read(path: Path) -> list[Step]:
                 family, *numbers = fields
                 cycles, runs, tasks, reads, writes = map(float, numbers)
                 load = (int(family), cycles, runs, tasks, reads, writes)
-            steps.append(Step(network, int(threads), routine, op, load, float(alone), float(estimate), float(measured)))
+            times = float(alone), float(estimate), float(measured)
+            steps.append(Step(network, int(threads), current_candidate(routine), op, load, *times))
     return steps

@@ -10,7 +10,7 @@ from neo import _native
 from benchmarks.estimates import fit
 from benchmarks.estimates.__main__ import holds, table
 from benchmarks.estimates.networks import KINDS, draw
-from benchmarks.estimates.record import Step, family_of, read, record, write
+from benchmarks.estimates.record import RECORDS, Step, family_of, read, record, write
 
 
 def _step(routine="cpu:float32/eltwise", op="Add", load=(1, 100.0, 1.0, 1.0, 64.0, 64.0), expected=1.0, measured=1.0):
@@ -52,6 +52,11 @@ def test_records_read_back_the_same(tmp_path):
     steps = [_step(), _step("cpu:float32/winograd{tile=4}", "Conv", None, 12.5, 13.0)]
     write(tmp_path / "r.csv.gz", steps)
     assert list(read(tmp_path / "r.csv.gz")) == steps
+
+
+def test_records_name_routines_that_there_are():
+    names = {s.routine.partition("{")[0] for path in RECORDS.glob("*.csv.gz") for s in read(path)}
+    assert {name for name in names if not name.startswith("cpu:adapt/")} <= set(_native.routine_names())
 
 
 def test_families_are_routines_and_the_operators_of_copies():

@@ -219,21 +219,32 @@ def test_a_file_of_the_first_version_is_migrated_when_it_is_written(old):
         assert len(list(database.rows())) == 2
 
 
-def test_routines_of_an_old_file_get_the_names_that_they_have_now(old):
+#: A candidate as an old file has it, and by the names that its routine and its parameters have now.
+OLD_NAMES = {
+    "cpu:float32/first_depthwise{rows=2} X -> Y": "cpu:float32/stem_depthwise{rows=2} X -> Y",
+    "cpu:float32/panel{columns=48 k=64} X, X -> X": "cpu:float32/im2col{columns=48 k=64} X, X -> X",
+    "cpu:float32/panel X -> X": "cpu:float32/im2col X -> X",
+    "cpu:float32/direct_nchwc{ahead=1 chunk=3 ic_bn=16 oc_bn=16 panels=2 reg_n=6} X, - -> X": (
+        "cpu:float32/direct_nchwc{chunk=3 ic_bn=16 oc_bn=16 panels=2 prefetch=1 reg_n=6} X, - -> X"
+    ),
+    "cpu/assemble": "cpu/concat_in_place",
+}
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_routines_and_parameters_of_an_old_file_get_the_names_that_they_have_now(old, read_only):
     connection = sqlite3.connect(old)
-    candidate = "cpu:float32/first_depthwise{rows=2} X -> Y"
-    connection.execute(
-        "INSERT INTO measurements VALUES (1, 1, 'memory', ?, 'cpu:float32/first_depthwise', 1.0, 2.0, 9, '', 5.0)",
-        (candidate,),
-    )
+    for candidate in OLD_NAMES:
+        routine = candidate.partition(" ")[0].partition("{")[0]
+        connection.execute(
+            "INSERT INTO measurements VALUES (1, 1, 'memory', ?, ?, 1.0, 2.0, 9, '', 5.0)", (candidate, routine)
+        )
     connection.commit()
     connection.close()
-    with Database(old) as database:
+    with Database(old, read_only=read_only) as database:
         names = {(record.cache_level, record.row.routine, record.row.candidate) for record in database.records()}
-    assert names == {
-        ("shared", ROW.routine, ROW.candidate),
-        ("memory", "cpu:float32/stem_depthwise", "cpu:float32/stem_depthwise{rows=2} X -> Y"),
-    }
+    current = {("memory", new.partition(" ")[0].partition("{")[0], new) for new in OLD_NAMES.values()}
+    assert names == {("shared", ROW.routine, ROW.candidate), *current}
 
 
 def test_a_file_of_the_first_version_is_read_as_it_is(old):

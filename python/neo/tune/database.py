@@ -14,6 +14,7 @@ from typing import Any
 
 from neo.errors import ResourceError
 from neo.tune.machine import Context
+from neo.tune.old_names import current_candidate, current_routine
 from neo.version import __version__
 
 __all__ = ["Database", "Hint", "Record", "Row", "Verdict", "default_path"]
@@ -56,34 +57,25 @@ CREATE TABLE verdicts (
   PRIMARY KEY (context, digest)
 ) WITHOUT ROWID;
 """
-# Routines that have had another name up to version 2.
-_RENAMED = {
-    "cpu/assemble": "cpu/concat_in_place",
-    "cpu:float32/affine_pointwise": "cpu:float32/pointwise_with_prologue",
-    "cpu:float32/first_depthwise": "cpu:float32/stem_depthwise",
-    "cpu:float32/first_depthwise_pointwise": "cpu:float32/stem_depthwise_pointwise",
-    "cpu:float32/gemv_compressed": "cpu:float32/gemv_exponent_packed",
-    "cpu:float32/panel": "cpu:float32/im2col",
-    "cpu:float32/recurrent_compressed": "cpu:float32/recurrent_exponent_packed",
-}
 # From each older version to the next.
 _MIGRATIONS = {
     1: """
 ALTER TABLE measurements ADD COLUMN spread_us REAL;
 ALTER TABLE measurements ADD COLUMN version TEXT NOT NULL DEFAULT '';
 """,
-    2: "ALTER TABLE measurements RENAME COLUMN residence TO cache_level"
-    + "".join(
-        f";UPDATE measurements SET routine = '{new}', candidate = '{new}' || substr(candidate, {len(old) + 1}) "
-        f"WHERE routine = '{old}'"
-        for old, new in _RENAMED.items()
-    ),
+    2: """
+ALTER TABLE measurements RENAME COLUMN residence TO cache_level;
+UPDATE measurements SET routine = current_routine(routine), candidate = current_candidate(candidate)
+""",
 }
 # Views that make a file of an older version, which may not be written, look like one of this version.
+_RENAMED = (
+    "context, workload, residence AS cache_level, current_candidate(candidate) AS candidate, "
+    "current_routine(routine) AS routine, time_us, estimate_us, rounds, failure, made"
+)
 _VIEWS = {
-    1: "CREATE TEMP VIEW measurements AS "
-    "SELECT *, residence AS cache_level, NULL AS spread_us, '' AS version FROM main.measurements",
-    2: "CREATE TEMP VIEW measurements AS SELECT *, residence AS cache_level FROM main.measurements",
+    1: f"CREATE TEMP VIEW measurements AS SELECT {_RENAMED}, NULL AS spread_us, '' AS version FROM main.measurements",
+    2: f"CREATE TEMP VIEW measurements AS SELECT {_RENAMED}, spread_us, version FROM main.measurements",
 }
 
 _ROW = "candidate, routine, time_us, estimate_us, rounds, failure, spread_us"
@@ -231,6 +223,9 @@ class Database:
                 f"- at {self.path}\nHint: give another path, or delete the file: it only holds measurements."
             )
             raise ResourceError(msg)
+        if version != _VERSION:
+            connection.create_function("current_routine", 1, current_routine)
+            connection.create_function("current_candidate", 1, current_candidate)
         if self.read_only:
             if version != _VERSION:
                 connection.execute(_VIEWS[version])
