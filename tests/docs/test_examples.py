@@ -91,3 +91,31 @@ def test_nothing_is_installed_by_a_name_that_no_index_has():
     places = [*(ROOT / "python").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
     for path in places:
         assert "pip install neo" not in path.read_text(encoding="utf-8").replace('"', "").replace("'", ""), path
+
+
+#: What stands before the fragments of a page that are no whole source, and behind them.
+AROUND = {
+    ("quantize", "c"): (
+        "#include <neo.h>\n#include <stdio.h>\nint example(void) {\n",
+        "return neo_release(module);\n}\n",
+    ),
+    ("kernel_ir", "cpp"): (
+        '#include "kernel_ir/builder.h"\n#include "kernel_ir/language.h"\n#include "kernel_ir/print.h"\n'
+        "using namespace neo;\nusing namespace neo::kernel;\nvoid example(const Features& features) {\n",
+        "}\n",
+    ),
+}
+COMPILERS = {"c": ["cc", "-xc", "-std=c11", "-Icsrc/capi"], "cpp": ["c++", "-xc++", "-std=c++20", "-Icsrc"]}
+COMPILED = [
+    pytest.param((path.stem, language), text, id=f"{path.stem}-{language}")
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    for language, text in re.findall(r"^```(c|cpp)\n(.*?)^```$", path.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+]
+
+
+@pytest.mark.parametrize(("place", "text"), COMPILED)
+def test_the_examples_of_c_and_cpp_compile(place, text):
+    before, behind = AROUND.get(place, ("", ""))
+    command = [*COMPILERS[place[1]], "-Wall", "-Werror", "-Wno-unused-variable", "-fsyntax-only", "-"]
+    done = subprocess.run(command, input=before + text + behind, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
