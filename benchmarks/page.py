@@ -147,7 +147,9 @@ def _summary(table: Table, ours: str) -> list[str]:
     slower = sorted(name for name, up in ups.items() if not up.not_slower)
     worst = min(ups, key=lambda name: ups[name].ratio.median)
     text = f"Speed-up of {ours} over the best peer: geometric mean {mean:.2f} of {len(ups)} models; "
-    text += f"slower (lower bound under {NOT_SLOWER}): {len(slower)}" + (f" ({', '.join(slower)})" if slower else "")
+    text += f"not shown to be at least {NOT_SLOWER} (lower bound below): {len(slower)}" + (
+        f" ({', '.join(slower)})" if slower else ""
+    )
     text += f"; worst {ups[worst].ratio.median:.2f} ({worst})."
     unbounded = sum(not up.bounded for up in ups.values())
     if unbounded:
@@ -269,7 +271,8 @@ _HEAD = """# Results
 
 Written by `python -m benchmarks.run`, `benchmarks.ablation`, `benchmarks.pool` and `benchmarks.exhaustive`; do not edit. Each table
 names its machine; [README.md](../README.md) beside this folder has a line for each table of every machine. Every engine runs in a
-process of its own with the same number of threads and in float32. Inputs change with every call. Rounds are
+process of its own with the same number of threads, float models in float32, quantized ones as their
+files say. A table has the engines that were measured for it. Inputs change with every call. Rounds are
 interleaved: in each round every engine is measured in turn while the others are stopped. A cell is the median of the
 rounds' medians of single calls, from arrays in memory to arrays in memory, with half the range of the rounds and, in
 parentheses, the least time of all calls.
