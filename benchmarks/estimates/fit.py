@@ -110,7 +110,8 @@ def main() -> None:
             families[s.load[0]].append(s)
         elif ":" in s.routine:
             products[s.routine.partition("{")[0]].append(s)
-    rows = _rows(STEPS)
+    fitted = _rows(STEPS)
+    rows = {name: fitted.get(name, row) for name, row in _native.step_families()}
     for number, (name, _) in enumerate(_native.step_families()):
         members = families[number]
         if len(members) >= FEWEST:

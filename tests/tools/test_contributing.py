@@ -1,5 +1,6 @@
 """The lists of CONTRIBUTING.md, held against the tree: what has been added touches the files that are listed."""
 
+import json
 import re
 from pathlib import Path
 
@@ -26,9 +27,9 @@ def paths_of(thing):
 
 
 def pattern_of(path):
-    """What matches the files that a path of a list stands for; a folder stands for all in it."""
+    """What matches the files that a path of a list stands for; a folder with a slash behind it stands for all in it."""
     parts = map(re.escape, re.split(r"<\w+>", path))
-    return re.compile("[^/]+".join(parts) + ("" if "." in path else "/?.*"))
+    return re.compile("[^/]+".join(parts) + (".*" if path.endswith("/") else ""))
 
 
 def files(*folders):
@@ -37,7 +38,7 @@ def files(*folders):
 
 def naming(pattern, paths):
     """The files, from the root, whose text has a match."""
-    found = re.compile(pattern)
+    found = re.compile(pattern, re.MULTILINE)
     return {str(p.relative_to(ROOT)) for p in paths if found.search(p.read_text(encoding="utf-8", errors="ignore"))}
 
 
@@ -47,13 +48,21 @@ def test_every_path_is_there(thing):
     paths = paths_of(thing)
     assert paths
     for path in paths:
-        assert any(pattern_of(path).fullmatch(name) for name in names), path
+        assert (ROOT / path).is_dir() or any(pattern_of(path).fullmatch(name) for name in names), path
+
+
+# Kernels that differ by tier name one of those that are wider than the scalar one.
+TIER = r"\bneon\b|kIsaNeon|NEO_ISA_(?:NEON|AVX2|AVX512)\b|__AVX512F__|__AVX2__"
+# These tests name a tier as an example.
+EXAMPLES = {"tests/cpp/test_step_cost.cpp", "tests/saved/test_variants.py", "tests/tools/test_contributing.py"}
 
 
 def test_an_instruction_set_is_named_where_the_list_says():
-    sources = [p for p in files("csrc", "cmake", "python", "tools") if p.suffix in {".h", ".cpp", ".cmake", ".py"}]
-    kernels = re.compile(r".*\.isa\.cpp|csrc/routines/cpu/.*\.h")
-    found = {n for n in naming(r"\bneon\b|kIsaNeon|NEO_ISA_NEON", sources) if not kernels.fullmatch(n)}
+    folders = files("csrc", "cmake", "python", "tools", "tests")
+    sources = [p for p in folders if p.suffix in {".h", ".cpp", ".cmake", ".py"}]
+    headers = [p for p in files("csrc/routines/cpu") if p.suffix == ".h"]
+    # The row on headers with constants in a namespace for each tier.
+    found = naming(TIER, sources) - naming(r"^namespace neon {", headers) - EXAMPLES
     listed = [pattern_of(path) for path in paths_of("an instruction set")]
     assert len(found) > 5
     assert [name for name in sorted(found) if not any(p.fullmatch(name) for p in listed)] == []
@@ -87,3 +96,13 @@ def test_every_family_of_operators_is_added_by_a_file():
     assert len(names) > 20
     for name in names:
         assert f"void add_{name}_ops(OpRegistry& ops) {{" in sources, name
+
+
+def test_every_preset_and_every_folder_of_tests_is_named():
+    presets = json.loads((ROOT / "CMakePresets.json").read_text(encoding="utf-8"))["configurePresets"]
+    build = TEXT.partition("## Build")[2].partition("## Test")[0]
+    assert [p["name"] for p in presets if not p.get("hidden") and f"`{p['name']}`" not in build] == []
+    # The others have the names of what they test.
+    tested = {p.name for folder in ("csrc", "python/neo") for p in (ROOT / folder).iterdir()}
+    folders = {p.name for p in (ROOT / "tests").iterdir() if p.is_dir() and any(p.glob("*.py"))} - tested
+    assert [name for name in sorted(folders) if f"`tests/{name}`" not in TEXT] == []

@@ -1,25 +1,26 @@
 #include "routines/cost/step_cost.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <iterator>
 
 namespace neo {
 namespace {
 
-constexpr StepRow kRows[] = {
-#define NEO_STEP_CONSTANTS(family, cycles, run_cycles, traffic, fixed_us) {cycles, run_cycles, traffic, fixed_us},
+// A family that was never fitted has the defaults of StepRow.
+constexpr std::array<StepRow, kStepFamilies> kRows = [] {
+  std::array<StepRow, kStepFamilies> rows{};
+#define NEO_STEP_CONSTANTS(family, ...) rows[static_cast<size_t>(StepFamily::family)] = {__VA_ARGS__};
 #include "routines/cost/step_constants.inc"
 #undef NEO_STEP_CONSTANTS
-};
+  return rows;
+}();
 
 constexpr std::string_view kFamilyNames[] = {
 #define NEO_STEP_ROW(family) #family,
 #include "routines/cost/step_rows.inc"
 #undef NEO_STEP_ROW
 };
-
-static_assert(std::size(kRows) == kStepFamilies);
 
 }  // namespace
 
