@@ -1,6 +1,6 @@
 # What `neo export` needs beside _neo: the sources of a runtime, and which of them need which. Only objects of one source
 # each tell that, so a build that compiles several sources together takes the list of the repository, cmake/export_sources.json
-# (tests/standalone/test_sources.py says when it is no longer true).
+# (tools/check_export_sources.py says when it is no longer true).
 
 set(source_graph "${PROJECT_BINARY_DIR}/export_sources.json")
 if(NEO_UNITY)

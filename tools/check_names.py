@@ -7,7 +7,8 @@ error that Python has set is none. A type of namespace ``neo`` is defined in one
 linker into whichever it meets first. The sources of a folder of csrc are compiled together, so no two of them define one
 name in an unnamed namespace, other than functions of different parameters. File names are lower case with underscores, and none is called utils, helpers, common
 or misc. The words that docs/naming.md replaces are no names in code. A sentence of a comment has a subject: it does not
-begin with Of, So or What, nor with Where unless a main clause follows behind a comma.
+begin with Of, So or What, nor with Where unless a main clause follows behind a comma. A path in a comment is the end of
+that of a file.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ TEXT_AND_COMMENTS = {
 }
 LINE_COMMENT = {".py": re.compile(r"(?:^|\s)#:?\s+(.*)"), ".cpp": re.compile(r"(?:^|\s)//+<?\s+(.*)")}
 WITHOUT_SUBJECT = re.compile(r"(?:^|(?<=[.:!?] ))(?:(?:Of|So|What)\b[^.]*|Where\b[^.,]*(?:\.(?!\w)|$))")
+PATH = re.compile(r"(?<![\w./<{*-])(?:[\w-]+/)+[\w.-]+\.(?:hpp|h|cpp|inc|pyi|py|cmake|json|md|sh)\b")
 EMPTY_WORDS = {"utils", "util", "helpers", "helper", "common", "misc"}
 
 
@@ -162,6 +164,23 @@ def check_sentences(root: Path) -> Iterator[str]:
                     yield f"{name}:{number}: a sentence must have a subject. Got {match[0][:60]!r}"
 
 
+def check_paths(root: Path) -> Iterator[str]:
+    """Yield one line for every path in a comment that leads to no file."""
+    folders = [root / name for name in ("benchmarks", "cmake", "csrc", "docs", "fuzz", "python", "tests", "tools")]
+    files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+    ends = {"/".join(parts[i:]) for parts in (p.relative_to(root).parts for p in files) for i in range(len(parts))}
+    for path in files:
+        kind = {".h": ".cpp", ".inc": ".cpp", ".cmake": ".py"}.get(path.suffix, path.suffix)
+        name = path.relative_to(root).as_posix()
+        if kind not in LINE_COMMENT or name.startswith(("docs/", "tests/")):
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            comment = LINE_COMMENT[kind].search(line)
+            for found in PATH.findall(comment[1]) if comment else ():
+                if found not in ends:
+                    yield f"{name}:{number}: a path in a comment must lead to a file. Got {found}"
+
+
 def check(root: Path) -> Iterator[str]:
     """Yield one line for every broken rule."""
     csrc = root / "csrc"
@@ -175,6 +194,7 @@ def check(root: Path) -> Iterator[str]:
     yield from check_local_names(csrc)
     yield from check_words(root)
     yield from check_sentences(root)
+    yield from check_paths(root)
     for folder in ("csrc", "python", "tests", "tools"):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in {".h", ".cpp", ".py", ".pyi"}:

@@ -150,7 +150,8 @@ run_all() {
 # Sanitizers
 
 Written by \`tools/sanitize.sh all\`, which runs the C++ tests, the demo and every folder of tests, each in a process of
-its own, and stops a process at its first report.
+its own, and stops a process at its first report. That takes more than an hour and is run by hand: the tables are of the revision and
+day below. \`.ci/run\` runs a sample of the tests under the sanitizers for each change.
 
 - revision: $(revision)
 - date: $(date -u +%F)

@@ -44,7 +44,8 @@ Arg describe_slot(const Block& block, const Binding& binding, int slot);
 std::shared_ptr<const Binding> bind_region(const Block& block, const Region& region, const SymbolValues& symbols,
                                            std::span<const Growth> growths = {}, const Binding* before = nullptr);
 
-// Bindings by symbol values, the least recently used dropped beyond `capacity`. Thread-safe.
+// Bindings by symbol values. A region keeps `capacity` of them, or 256 while all regions' together are small; the least
+// recently used are dropped. Thread-safe.
 class BindingCache {
  public:
   explicit BindingCache(size_t capacity = 32) : capacity_(capacity) {}

@@ -3,8 +3,9 @@
 #include "routines/routine.h"
 
 // The one list of routines, in the table's order. X(name) stands for two functions that a file of
-// routines/cpu/<family>/ defines with NEO_DEFINE_ROUTINE: make_<name>_routine makes the routine, make_<name>_step is
-// its make() without the rest of it, so that a program which only runs plans links no more.
+// routines/cpu/<family>/ or routines/gpu/<family>/ defines with NEO_DEFINE_ROUTINE: make_<name>_routine makes the
+// routine, make_<name>_step is its make() without the rest of it, so that a program which only runs plans links no
+// more.
 #ifdef NEO_WITHOUT_DEVICES
 #define NEO_DEVICE_ROUTINES(X)
 #else

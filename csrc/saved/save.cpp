@@ -253,12 +253,6 @@ class PlanWriter {
 
 }  // namespace
 
-void save_module(const std::string& path, const Plan& plan, const Target& target,
-                 const std::map<std::string, std::string>& notes) {
-  const SavedModule module{{std::shared_ptr<void>(), &plan}, target, notes, {}};
-  save_variants(path, {&module, 1});
-}
-
 void save_variants(const std::string& path, std::span<const SavedModule> variants) {
   Blobs blobs;
   std::vector<std::string> plans;

@@ -26,10 +26,8 @@ struct SavedModule {
 // The executors that run a loaded plan where calls may use `threads` threads and nobody says how many executors.
 Configuration configuration_for(const SavedModule& saved, int threads);
 
-// Writes a module to a temporary file and renames it to `path`.
-void save_module(const std::string& path, const Plan& plan, const Target& target,
-                 const std::map<std::string, std::string>& notes);
-// Writes several variants of one module; equal blobs are stored once. Notes but the signature are the first one's.
+// Writes the variants of one module to a temporary file and renames it to `path`; equal blobs are stored once. Notes
+// but the signature are the first one's.
 void save_variants(const std::string& path, std::span<const SavedModule> variants);
 
 // Makes the plan of a saved module again. Nothing in the file is trusted: what does not hold is an error that ends in

@@ -144,3 +144,23 @@ def test_a_sentence_of_a_comment_has_a_subject(tmp_path, name, text, broken):
     path.write_text(text)
     result = run(tmp_path)
     assert ("a sentence must have a subject" in result.stdout) == broken, result.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "broken"),
+    [
+        ("csrc/ir/a.h", "// As in exec/plan.h.\n", True),
+        ("csrc/ir/a.h", "int x;  // as in csrc/ir/b.h\n", True),
+        ("csrc/ir/a.h", "// As in ir/a.h, csrc/ir/a.h and <neo/neo.h>.\n", False),
+        ("cmake/a.cmake", "# tests/standalone/test_sources.py says so.\n", True),
+        ("python/neo/a.py", 'X = "exec/plan.h"  # a path\n', False),
+    ],
+)
+def test_a_path_in_a_comment_leads_to_a_file(tmp_path, name, text, broken):
+    path = tmp_path / name
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    if not (tmp_path / "csrc").exists():
+        (tmp_path / "csrc").mkdir()
+    result = run(tmp_path)
+    assert ("a path in a comment must lead to a file" in result.stdout) == broken, result.stdout

@@ -31,8 +31,8 @@ struct Machine {
 
   // "ghz = 3.7" and so on, a figure a line.
   std::string to_text() const;
-  // Reads to_text(); lines that begin with # are comments. A figure that is missing, not known or not positive is an
-  // Unsupported error that names the file.
+  // Reads to_text(); lines that begin with # are comments. A figure that is missing, not known or negative is an
+  // Unsupported error that names the file, and so is 0 for the clock, the arithmetic or memory.
   static Machine parse(std::string_view text, std::string_view file);
 };
 

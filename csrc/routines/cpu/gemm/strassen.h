@@ -1,9 +1,9 @@
 #pragma once
 
 // 1x1 convolutions on NCHW[x]c, x the vector width, by one or two levels of Strassen's algorithm
-// (gemm/strassen_tile.h): 7/8 or 49/64 of the multiplications, for sums of pixels that are made a few at a time beside
-// the products. Two levels have the tiles of the inner one, and the outer one's sums of products are made as they
-// leave the registers. Blocks of input channels that do not divide into parts are multiplied directly, into the
+// (microkernel/strassen_tile.h): 7/8 or 49/64 of the multiplications, for sums of pixels that are made a few at a time
+// beside the products. Two levels have the tiles of the inner one, and the outer one's sums of products are made as
+// they leave the registers. Blocks of input channels that do not divide into parts are multiplied directly, into the
 // same registers. An infinity or not-a-number reaches other pixels of its run.
 
 #include <stdint.h>
