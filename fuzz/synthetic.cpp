@@ -6,12 +6,12 @@
 namespace neo::fuzz {
 namespace {
 
-constexpr int64_t kLargest = 64;  // of a size that the type leaves open
+constexpr int64_t kMaxSize = 64;  // of a size that the type leaves open
 
 int64_t size_of(const Symbol& symbol, Random& random) {
   const int64_t choices[] = {symbol.hint, symbol.range.lo, 1, 2, 5};
   const int64_t size = choices[random.below(std::size(choices))];
-  return std::clamp(std::min(size, kLargest), symbol.range.lo, symbol.range.hi);
+  return std::clamp(std::min(size, kMaxSize), symbol.range.lo, symbol.range.hi);
 }
 
 Tensor tensor_of(const Type& type, SymbolValues& symbols, Random& random) {

@@ -6,7 +6,7 @@ A bare ``throw`` is refused outside csrc/base/check.*: NEO_CHECK and ``fail`` fo
 error that Python has set is none. A type of namespace ``neo`` is defined in one file: two of one name are merged by the
 linker into whichever it meets first. The sources of a folder of csrc are compiled together, so no two of them define one
 name in an unnamed namespace, other than functions of different parameters. File names are lower case with underscores, and none is called utils, helpers, common
-or misc. The words that docs/naming.md replaces are no names in code. A sentence of a comment has a subject: it does not
+or misc. The words that docs/naming.md replaces are no names in code, others not in text. A sentence of a comment has a subject: it does not
 begin with Of, So or What, nor with Where unless a main clause follows behind a comma. A path in a comment is the end of
 that of a file.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 THROW = re.compile(r"\bthrow\b(?!\s*(?:;|py::error_already_set\(\)))")
@@ -34,7 +34,8 @@ FUNCTION = re.compile(
 )
 PARAMETER_NAME = re.compile(r"\s*\b\w+(?: = [^,]*)?(?=,|$)")
 FILE_NAME = re.compile(r"[a-z0-9_]+(\.isa)?\.(h|cpp|py|pyi)")
-NAME = re.compile(r"\b[A-Za-z_]\w*\b")
+CODE_IN_DOCUMENT = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+KEY = re.compile(r"\"\w+\"")
 TEXT_AND_COMMENTS = {
     ".py": re.compile(r'#.*|"""(?:.|\n)*?"""|"(?:\\.|[^"\\\n])*"|' + r"'(?:\\.|[^'\\\n])*'"),
     ".cpp": re.compile(r'//.*|"(?:\\.|[^"\\\n])*"'),
@@ -111,19 +112,26 @@ def check_local_names(csrc: Path) -> Iterator[str]:
                 yield f"{path.relative_to(csrc.parent)}: {name} is defined in {home.relative_to(csrc.parent)} too"
 
 
-def refused_words(root: Path) -> dict[str, str]:
-    """Return the words that docs/naming.md refuses, each with the one to use."""
+def refused_words(root: Path, title: str) -> dict[str, str]:
+    """Return the words that the table of this title of docs/naming.md refuses, each with the one to use."""
     page = root / "docs" / "naming.md"
     if not page.is_file():
         return {}
-    _, _, table = page.read_text(encoding="utf-8").partition("\n| refused |")
-    rows = [line.split("|")[1:3] for line in table.splitlines()[2:] if line.startswith("|")]
-    return {word: right.strip() for left, right in rows for word in re.findall(r"`(\w+)`", left)}
+    table = page.read_text(encoding="utf-8").partition(f"\n| {title} |")[2].partition("\n\n")[0]
+    rows = [line.split("|")[1:3] for line in table.splitlines()[2:]]
+    return {word: right.strip() for left, right in rows for word in re.findall(r"`([^`]+)`", left)}
+
+
+def pattern_of(words: Iterable[str]) -> re.Pattern[str]:
+    """Return what matches one of the words; one that ends in ``...`` stands for all that go on with a capital."""
+    parts = [re.escape(w[:-3]) + r"(?:[A-Z]\w*)?" if w.endswith("...") else re.escape(w) for w in words]
+    return re.compile(rf"\b(?:{'|'.join(parts) or '(?!)'})\b")
 
 
 def check_words(root: Path) -> Iterator[str]:
     """Yield one line for every name in code that docs/naming.md refuses."""
-    refused = refused_words(root)
+    refused = refused_words(root, "refused")
+    pattern = pattern_of(refused)
     for folder in ("csrc", "fuzz", "python", "tests"):
         for path in sorted((root / folder).rglob("*")):
             ignored = TEXT_AND_COMMENTS.get({".h": ".cpp", ".pyi": ".py"}.get(path.suffix, path.suffix))
@@ -131,8 +139,27 @@ def check_words(root: Path) -> Iterator[str]:
                 continue
             text = ignored.sub(lambda match: "\n" * match[0].count("\n"), path.read_text(encoding="utf-8"))
             for number, line in enumerate(text.splitlines(), 1):
-                for name in sorted(set(NAME.findall(line)) & refused.keys()):
-                    yield f"{path.relative_to(root)}:{number}: {name}; use {refused[name]} (docs/naming.md)"
+                for name in sorted(set(pattern.findall(line))):
+                    (right,) = (refused[word] for word in refused if pattern_of([word]).fullmatch(name))
+                    yield f"{path.relative_to(root)}:{number}: {name}; use {right} (docs/naming.md)"
+
+
+def check_text(root: Path) -> Iterator[str]:
+    """Yield one line for every word that docs/naming.md refuses in comments, texts and documents."""
+    refused = refused_words(root, "refused in text")
+    pattern = re.compile(pattern_of(refused).pattern, re.IGNORECASE)
+    folders = [p for name in ("csrc", "docs", "fuzz", "python") for p in sorted((root / name).rglob("*"))]
+    for path in [*sorted(root.glob("*.md")), *folders]:
+        name = path.relative_to(root).as_posix()
+        if path.suffix not in {".h", ".cpp", ".py", ".md"} or name == "docs/naming.md":
+            continue
+        text = path.read_text(encoding="utf-8")
+        # Blocks of documents are code, as is what stands between backticks; a text of one word is a key.
+        ignored = CODE_IN_DOCUMENT if path.suffix == ".md" else KEY
+        text = ignored.sub(lambda match: "\n" * match[0].count("\n"), text)
+        for number, line in enumerate(text.splitlines(), 1):
+            for word in pattern.findall(line):
+                yield f"{name}:{number}: {word}; write {refused[word.lower()]} (docs/naming.md)"
 
 
 def comments(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
@@ -193,6 +220,7 @@ def check(root: Path) -> Iterator[str]:
     yield from check_types(csrc)
     yield from check_local_names(csrc)
     yield from check_words(root)
+    yield from check_text(root)
     yield from check_sentences(root)
     yield from check_paths(root)
     for folder in ("csrc", "python", "tests", "tools"):

@@ -64,7 +64,7 @@ inline const char* isa_name(Isa isa) {
 }
 
 // The set that a tier's name stands for. Another name is an Unsupported error that lists the tiers; `where` is
-// what the error blames (an argument, a variable).
+// what the error names as its cause (an argument, a variable).
 Isa parse_isa(std::string_view name, std::string_view where = "isa");
 
 // The instruction sets that this CPU and its operating system support; detected once.

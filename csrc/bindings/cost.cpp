@@ -3,7 +3,7 @@
 #include "bindings/problem.h"
 #include "routines/cost/product_start.h"
 #include "routines/cost/step_cost.h"
-#include "routines/limits.h"
+#include "routines/peak_rates.h"
 #include "runtime/thread_pool.h"
 
 namespace neo::python {

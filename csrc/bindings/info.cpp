@@ -5,7 +5,7 @@
 #include "base/topology.h"
 #include "bindings/bindings.h"
 #include "routines/cost/target.h"
-#include "routines/limits.h"
+#include "routines/peak_rates.h"
 #include "runtime/thread_pool.h"
 
 namespace neo::python {
@@ -48,13 +48,13 @@ void bind_info(py::module_& m) {
   m.def(
       "check_target", [](const std::string& name) { Target::parse(name, 1); }, py::arg("name"));
   m.def(
-      "measure_limits",
+      "measure_peak_rates",
       [](const std::string& target, int threads) {
         const Isa isa = Target::parse(target, threads).isa;
         const py::gil_scoped_release release;
         const auto team = process_thread_pool().lease(threads, Oversubscribe::No);
-        const Limits limits = measure_limits(isa, *team);
-        return std::make_pair(limits.gflops, limits.gbps);
+        const PeakRates rates = measure_peak_rates(isa, *team);
+        return std::make_pair(rates.gflops, rates.gbps);
       },
       py::arg("target"), py::arg("threads"), "(10^9 float32 operations per second, 10^9 bytes per second) at most");
   m.def("targets", [] {

@@ -19,7 +19,7 @@ inline uintptr_t next_handle() {
 }
 
 // The objects behind the handles of one type. A handle is a number in the place of a pointer: it is looked up, never
-// followed, so one that was released or made up is an error like any other.
+// followed, so one that was released or invented is an error like any other.
 template <class Handle, class Object>
 class Handles {
  public:

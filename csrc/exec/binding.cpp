@@ -124,7 +124,7 @@ class Places {
  public:
   Places(const Block& block, Binding& binding) : block_(block), binding_(binding) {}
 
-  // A view of memory that is handed in and whose size is not known yet is checked when it is read (`late`).
+  // A view of memory that the caller owns and whose size is not known yet is checked when it is read (`late`).
   void place_views() {
     for (size_t i = 0; i < block_.slots.size(); ++i) {
       if (block_.slots[i].storage == Slot::Storage::View && binding_.sized[i] && !is_placed(i))

@@ -77,7 +77,7 @@ BlockFlow::BlockFlow(const Block& block)
     const Slot& s = block.slots[i];
     check_slot(s);
     NEO_CHECK(as_argument[i] == (s.storage == Storage::Argument ? 1 : 0), Model, "plan",
-              "a slot of an argument must be handed in once. Got ", as_argument[i], " times - at \"", s.name, "\"");
+              "a slot of an argument must be given once. Got ", as_argument[i], " times - at \"", s.name, "\"");
     NEO_CHECK(s.storage != Storage::Result || is_result[i], Model, "plan",
               "memory of a result must be handed out. Got a slot that is not - at \"", s.name, "\"");
   }

@@ -31,7 +31,7 @@ struct Configuration {
 // A place for a value inside one block.
 struct Slot {
   enum class Storage : uint8_t {
-    Argument,  // handed in by the caller of the block
+    Argument,  // given by the caller of the block
     Constant,  // `constant`, in this slot's layout
     Arena,     // planned memory of the region that writes it
     Result,    // memory of the block's result, handed out to the caller

@@ -9,7 +9,7 @@ namespace {
 // The packed weights of an item whose step multiplies a row or two by them; else none. Steps with less arithmetic read
 // only a part of them, as a table of embeddings.
 std::span<const float> weights_read_once(const Item& item) {
-  constexpr int64_t kLeast = 1 << 16, kFlopsPerWeight = 4;
+  constexpr int64_t kMinWeights = 1 << 16, kFlopsPerWeight = 4;
   const auto* call = std::get_if<StepItem>(&item.what);
   if (!call || !call->spec || call->step->kind() != Step::Kind::Kernel || !item.flops.is_constant()) return {};
   std::span<const float> most;
@@ -19,7 +19,7 @@ std::span<const float> weights_read_once(const Item& item) {
   }
   const int64_t flops = item.flops.value();
   const bool is_once =
-      std::ssize(most) >= kLeast && flops >= std::ssize(most) && flops <= kFlopsPerWeight * std::ssize(most);
+      std::ssize(most) >= kMinWeights && flops >= std::ssize(most) && flops <= kFlopsPerWeight * std::ssize(most);
   return is_once ? most : std::span<const float>();
 }
 

@@ -12,7 +12,7 @@ constexpr int kDepth = 6;  // steps of a proof
 constexpr int kBudget = 1500;
 constexpr int kQuickDepth = 3;
 constexpr int kQuickBudget = 40;
-constexpr int64_t kLargestCoefficient = int64_t{1} << 40;
+constexpr int64_t kMaxCoefficient = int64_t{1} << 40;
 
 bool is_index(const Expr& e) {
   return is_integer(e->type.dtype) && e->type.lanes == 1;
@@ -202,8 +202,7 @@ bool Facts::search(const Poly& p, int depth, Attempt& attempt) const {
   int& tried = attempt.in_vain[p.hash()];
   if (tried >= depth || --attempt.budget < 0) return false;
   const auto large = [](const Poly& q) {
-    return std::any_of(q.begin(), q.end(),
-                       [](const auto& term) { return std::abs(term.second) > kLargestCoefficient; });
+    return std::any_of(q.begin(), q.end(), [](const auto& term) { return std::abs(term.second) > kMaxCoefficient; });
   };
   if (large(p)) return false;
   const auto goes_on = [&](Poly rest) {

@@ -12,7 +12,7 @@
 namespace neo::kernel {
 
 enum class Space : uint8_t {
-  Global,    // memory of the device, handed in
+  Global,    // memory of the device, given with every launch
   Image,     // the same, read through the texture path: its elements are texels of float32x4
   Local,     // of one group
   Register,  // of one thread
@@ -105,7 +105,7 @@ std::shared_ptr<const Stmt> make_stmt(T what) {
   return std::make_shared<const Stmt>(Stmt{std::move(what)});
 }
 
-// A number handed in with every launch: a size (int32, a range) or a constant of the computation.
+// A number given with every launch: a size (int32, a range) or a constant of the computation.
 struct ScalarParameter {
   Variable variable;
   int64_t lo = 0;

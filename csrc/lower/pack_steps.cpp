@@ -87,13 +87,13 @@ class PackingKeys {
   std::unordered_map<std::string, std::vector<Tensor>> by_sample_;
 };
 
-// Whether the step of a candidate is the recipe's but for what its key says: it packs the same bytes.
+// Whether the step of a candidate is the spec's but for what its key says: it packs the same bytes.
 bool is_made_by(const StepSpec& spec, const Candidate& candidate, const std::string& text) {
   return spec.workload == text && spec.inputs == candidate.inputs && spec.outputs == candidate.outputs &&
          spec.schedule == candidate.schedule && spec.in_place == candidate.in_place;
 }
 
-// Whether a recipe of it has elements of integer inputs, which its text does not hold.
+// Whether a spec of it has elements of integer inputs, which its text does not hold.
 bool has_contents(const Workload& workload) {
   return std::any_of(workload.inputs.begin(), workload.inputs.end(), [](const Value* v) { return v->contents; });
 }
@@ -177,7 +177,7 @@ class StepPacker {
     return packed_bytes(i) < kLargest ? packed_bytes(i) : 0;
   }
 
-  // `recipe`: the step's own, where there is one already.
+  // `spec`: the step's own, where there is one already.
   void make(size_t i, std::string text, PackedStore packed, std::shared_ptr<const StepSpec> spec = nullptr) {
     const Candidate& candidate = *candidates_[i];
     made_[i].step = candidate.routine->make(candidate, target_, ops_, packed);

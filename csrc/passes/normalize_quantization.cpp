@@ -12,7 +12,7 @@ namespace {
 // Sums of whole numbers up to here are exact in float32.
 constexpr double kExactSum = 16777216;
 // Sums up to here do not leave int32.
-constexpr double kLargestCount = 2147483648;
+constexpr double kMaxCount = 2147483648;
 
 // Rewrites one node; false where it has to stay as it is.
 using Rewrite = bool (*)(Rewriter&, Node&);
@@ -293,7 +293,7 @@ bool rewrite_integer_product(Rewriter& rewriter, Node& node) {
   const auto depth =
       static_cast<double>(codes->constant->size() / std::max<int64_t>(1, dims[static_cast<size_t>(axis)]));
   const auto largest_count = [&] { return 255 * largest_sum(*codes->constant, zeros, axis); };
-  const bool may_count = 255.0 * 255 * depth < kLargestCount || largest_count() < kLargestCount;
+  const bool may_count = 255.0 * 255 * depth < kMaxCount || largest_count() < kMaxCount;
   if (may_count && rewrite_scaled_counts(rewriter, node, axis)) return true;
   const double largest = largest_count();
   if (largest >= kExactSum) return false;

@@ -36,7 +36,7 @@ void GrowingValues::begin(const LoopItem& loop, int64_t trips) {
 void GrowingValues::measure(const Block& body, size_t region, std::span<const HostValue> values,
                             const SymbolValues& symbols) {
   // A short loop has room for all of its iterations at once, a longer one for twice as much again and again.
-  constexpr int64_t kMaxMore = 256, kMostSpare = 4;
+  constexpr int64_t kMaxMore = 256, kMaxSpare = 4;
   for (size_t g = 0; g < growths_.size(); ++g) {
     Growth& growth = growths_[g];
     if (growth.region != region) continue;
@@ -47,7 +47,7 @@ void GrowingValues::measure(const Block& body, size_t region, std::span<const Ho
     const int64_t appended = needed - past.dims()[static_cast<size_t>(growth.axis)];
     const int64_t more = std::min((std::min(trips_, kMaxMore) - 1) * appended, kMaxMore);
     // The room of an earlier call is kept, unless this one is so short that its batch would pay for what it never uses.
-    const bool is_short = begins && trips_ <= kMaxMore && growth.room > kMostSpare * (needed + more);
+    const bool is_short = begins && trips_ <= kMaxMore && growth.room > kMaxSpare * (needed + more);
     if (needed > growth.room || is_short) growth.room = std::max(needed + more, is_short ? 0 : 2 * growth.room);
   }
 }

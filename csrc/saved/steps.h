@@ -33,7 +33,7 @@ Dim read_dim(const Json& json, const SymbolLookup& symbols);
 // The facts about a workload that its text does not hold.
 WorkloadFacts facts_of(const StepSpec& spec);
 
-// Makes steps from recipes. A recipe is taken only where compiling could have chosen it: the routine matches and does
+// Makes steps from their specs. A spec is taken only where compiling could have chosen it: the routine matches and does
 // not reject the workload, and offers the candidate on the target.
 class StepMaker {
  public:

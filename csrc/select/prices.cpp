@@ -130,8 +130,8 @@ void Pricing::follow_subgradients() {
 }  // namespace
 
 Deadline deadline_in(double seconds) {
-  constexpr double kMostSeconds = 1e9;
-  if (!(seconds < kMostSeconds)) return Deadline::max();
+  constexpr double kMaxSeconds = 1e9;
+  if (!(seconds < kMaxSeconds)) return Deadline::max();
   return std::chrono::steady_clock::now() +
          std::chrono::duration_cast<Deadline::duration>(std::chrono::duration<double>(seconds));
 }

@@ -18,7 +18,7 @@ namespace neo {
 namespace {
 
 constexpr int64_t kLine = 64;
-// More than this is not made up for a measurement.
+// Larger inputs are not made for a measurement.
 constexpr int64_t kMaxBytes = int64_t{2} << 30;
 // Bytes to evict at most from a last-level cache that many cores share.
 constexpr int64_t kMaxEvicted = int64_t{192} << 20;
@@ -492,7 +492,7 @@ std::vector<MeasureResult> Measurer::measure(const SelectionProblem& problem, st
     }
   }
   caches_->set(cache_level, team);
-  // A host step may throw on values that were made up: that counts as never being done.
+  // A host step may throw on synthetic values: that counts as never being done.
   const auto time_ns = [&](size_t k) {
     if (!results[entered[k]].failure.empty()) return kNever;
     try {

@@ -65,7 +65,8 @@ class Measurer {
   explicit Measurer(std::shared_ptr<Device> device = nullptr);
   ~Measurer();
 
-  // Runs trials of one workload against each other, on made-up inputs at the hints' sizes and the node's own constants.
+  // Runs trials of one workload against each other, on synthetic inputs at the hints' sizes and the node's own
+  // constants.
   std::vector<MeasureResult> measure(const SelectionProblem& problem, std::span<const Trial* const> trials,
                                      CacheLevel cache_level, const OpRegistry& ops, const Target& target, Team& team,
                                      const BenchmarkOptions& options);

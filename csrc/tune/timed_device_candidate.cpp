@@ -11,7 +11,7 @@ namespace neo {
 namespace {
 
 constexpr int64_t kWarmUpNs = 5'000'000;
-constexpr int64_t kLeastWarmUps = 3;
+constexpr int64_t kMinWarmUps = 3;
 constexpr int64_t kMaxWarmUps = 64;
 // A pause that is longer may be another program's doing.
 constexpr int64_t kUsualPauseNs = 5'000;
@@ -95,7 +95,7 @@ void TimedDeviceCandidate::place() {
   // The first launch may be compiled further; of the others the shortest pause is that of a queue that is full.
   warm_up(1);
   const int64_t took_ns = std::max<int64_t>(warm_up(1), 1);
-  const auto runs = static_cast<int>(std::clamp<int64_t>(kWarmUpNs / took_ns, kLeastWarmUps, kMaxWarmUps));
+  const auto runs = static_cast<int>(std::clamp<int64_t>(kWarmUpNs / took_ns, kMinWarmUps, kMaxWarmUps));
   for (int i = 0; i < kTries && (i == 0 || pause_ns_ > kUsualPauseNs); ++i) warm_up(runs);
   if (pause_ns_ < 0) pause_ns_ = 0;
 }

@@ -36,7 +36,7 @@ class DeviceStage {
  private:
   std::shared_ptr<Device> device_;
   std::unique_ptr<DeviceQueue> queue_;
-  // By place and size: made-up constants begin at one place.
+  // By place and size: synthetic constants begin at one place.
   std::map<std::pair<const void*, int64_t>, std::pair<Tensor, std::unique_ptr<DeviceBuffer>>> uploads_;
   int64_t output_bytes_ = 1;
   int64_t scratch_bytes_ = 1;

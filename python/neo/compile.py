@@ -73,7 +73,7 @@ def compile(  # noqa: A001  (the name users expect)
         ``"strict"`` keeps to methods whose error is that of the direct one, and keeps denormal numbers, which are zeros
         otherwise. ``"reduced"`` lets operands be rounded to fewer bits than float32 has: those of convolutions and
         products on a device, and rows that meet weights in blocks of 4 or 8 bits (docs/accuracy.md). A number: the least ``1 - e``, where ``e`` is the energy of the outputs' distance from those
-        of direct methods over that of the outputs, measured on inputs that are made up; beside `calibration` the limit of
+        of direct methods over that of the outputs, measured on synthetic inputs; beside `calibration` the limit of
         :func:`neo.quantize`.
     calibration : iterable or path, optional
         Samples as for :func:`neo.quantize`, which the model goes through first: where `accuracy` is a number, the layers
@@ -83,7 +83,7 @@ def compile(  # noqa: A001  (the name users expect)
         call, at the largest sizes where `shapes` gives ranges. The fastest module found within it is returned
         (docs/targets.md).
     latency : float, optional
-        Milliseconds that a call may take, measured on inputs that are made up.
+        Milliseconds that a call may take, measured on synthetic inputs.
     routines : mapping of str to str or list of str, optional
         Pins: a node name or pattern to the routines it may use, by name or pattern:
         ``{"conv*": "cpu:float32/direct*"}``.

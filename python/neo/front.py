@@ -15,7 +15,7 @@ from neo.report.table import render_table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Candidate", "Front", "Point", "measure_front"]
+__all__ = ["Front", "FrontModule", "Point", "measure_front"]
 
 # Rounds of calls in turn, and the seconds that they may take for each module; the least of several such times counts, since
 # other programs only add to it.
@@ -26,7 +26,7 @@ _MB = 1e6
 
 
 @dataclass(frozen=True)
-class Candidate:
+class FrontModule:
     """A module that may be a point.
 
     Attributes
@@ -154,7 +154,7 @@ class Front:
         return figure
 
 
-def measure_front(candidates: Sequence[Candidate], call: Mapping[str, Any]) -> Front:
+def measure_front(candidates: Sequence[FrontModule], call: Mapping[str, Any]) -> Front:
     """Measure modules of the same inputs in turns, and keep those that no other one beats in every respect."""
     arrays = [call[spec.name] for spec in candidates[0].module.inputs]
     natives = [c.module._native for c in candidates]
@@ -166,7 +166,7 @@ def measure_front(candidates: Sequence[Candidate], call: Mapping[str, Any]) -> F
     return Front(tuple(sorted(kept, key=lambda p: p.time_ms)))
 
 
-def _point(candidate: Candidate, time_ms: float) -> Point:
+def _point(candidate: FrontModule, time_ms: float) -> Point:
     module, selection = candidate.module, candidate.module._selection
     assert selection is not None
     with tempfile.TemporaryDirectory(prefix="neo-") as folder:

@@ -594,4 +594,4 @@ def _limits(target: str, threads: int) -> Machine:
     """Measured once per process: a fifth of a second."""
     from neo.report.subject import Machine
 
-    return Machine(threads, *_native.measure_limits(target, threads))
+    return Machine(threads, *_native.measure_peak_rates(target, threads))

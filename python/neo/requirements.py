@@ -182,7 +182,7 @@ class Trials:
         Raises
         ------
         neo.UnsupportedError
-            Inputs cannot be made up.
+            Inputs cannot be synthetic.
         """
         if self._answers is None:
             self._calls = [synthetic_inputs(self.inputs, seed) for seed in range(_CALLS)]
@@ -244,7 +244,7 @@ def keep_limits(
     neo.select.InfeasibleError
         No module that was tried keeps to a limit; the message names the nearest.
     neo.UnsupportedError
-        A limit must be measured, and inputs cannot be made up.
+        A limit must be measured, and inputs cannot be synthetic.
     """
     options = candidates.options
     memory = math.inf if options.memory is None else float(options.memory)
@@ -337,7 +337,9 @@ def _check_latency(native: _native.Module, inputs: Sequence[Tensor], latency: fl
     for _ in range(_TIMINGS):
         us = time_module(native, inputs)
         if not us:
-            msg = "[compile] latency must be of a model whose inputs can be made up. Got one of strings or unknown rank"
+            msg = (
+                "[compile] latency must be of a model whose inputs can be synthetic. Got one of strings or unknown rank"
+            )
             raise UnsupportedError(msg)
         least = min(least, us / 1e3)
         if least <= latency:

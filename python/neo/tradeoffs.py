@@ -8,7 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from neo.errors import ModelError
-from neo.front import Candidate, Front, measure_front
+from neo.front import Front, FrontModule, measure_front
 from neo.frontend.source import Source
 from neo.options import Options, Size
 from neo.pipeline import Variant
@@ -50,7 +50,7 @@ def pareto(
     -------
     Front
         Points with milliseconds of a call, the error of the outputs, bytes of memory and of the saved module, and the
-        bound of their selection (docs/targets.md). The float modules' errors are measured on inputs that are made up,
+        bound of their selection (docs/targets.md). The float modules' errors are measured on synthetic inputs,
         the others' on `data`.
 
     Raises
@@ -58,7 +58,7 @@ def pareto(
     neo.ModelError
         An argument is malformed, or there is nothing to quantize.
     neo.UnsupportedError
-        neo cannot run the model, or its inputs cannot be made up.
+        neo cannot run the model, or its inputs cannot be synthetic.
     """
     if isinstance(points, bool) or not isinstance(points, int) or points < 2:
         msg = f"[pareto] points must be a number of 2 or more. Got {points!r}"
@@ -71,7 +71,7 @@ def pareto(
     trials = Trials(variant.candidates, variant.signature.inputs, variant.finish)
     steps = points if data is None else max(points // 2, 2)
     found = [
-        Candidate(variant.module(trial.selection, trials.module_of(trial)), error, arguments)
+        FrontModule(variant.module(trial.selection, trials.module_of(trial)), error, arguments)
         for trial, error, arguments in _float_trials(trials, steps)
     ]
     call = dict(
@@ -106,7 +106,7 @@ def _float_trials(trials: Trials, steps: int) -> Iterator[tuple[Trial, float, di
             yield trial, error, {"accuracy": 1 - error}
 
 
-def _quantized(model: Any, data: Any, options: Options, points: int) -> list[Candidate]:
+def _quantized(model: Any, data: Any, options: Options, points: int) -> list[FrontModule]:
     from neo.quantize.float_model import prepare
     from neo.quantize.front import candidates_of
     from neo.quantize.samples import read_samples
@@ -119,8 +119,8 @@ def _quantized(model: Any, data: Any, options: Options, points: int) -> list[Can
 
 
 def _smallest(
-    proto: onnx.ModelProto, whole: Candidate, options: Options, shapes: Mapping[str, Size]
-) -> list[Candidate]:
+    proto: onnx.ModelProto, whole: FrontModule, options: Options, shapes: Mapping[str, Size]
+) -> list[FrontModule]:
     """A quantized model by the routines of the least constants, which compute the same codes; none where it is those."""
     variant = Variant.read(Source(proto, None), options.targets[0], shapes, options)
     trials = Trials(variant.candidates, variant.signature.inputs, variant.finish)
@@ -129,4 +129,4 @@ def _smallest(
         return []
     module = variant.module(trial.selection, trials.module_of(trial))
     arguments = {**whole.arguments, "memory": trial.bytes}
-    return [Candidate(module, whole.error, arguments, whole.agreement, whole.kept)]
+    return [FrontModule(module, whole.error, arguments, whole.agreement, whole.kept)]

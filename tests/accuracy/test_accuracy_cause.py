@@ -103,11 +103,11 @@ def test_the_node_is_found_in_95_of_100_damaged_models(count, fewest, capsys):
                 _assert_avoids(case, cause)
         else:
             told = "nothing" if cause is None else f"{cause.node} ({cause.kind}: {cause.cause})"
-            missed.append(f"seed {case.seed}, {case.name}, {case.kind}: {case.damaged.text}; blamed: {told}")
+            missed.append(f"seed {case.seed}, {case.name}, {case.kind}: {case.damaged.text}; named: {told}")
     total = sum(found.values())
     with capsys.disabled():
         kinds = ", ".join(f"{kind} {count}" for kind, count in found.items())
-        print(f"\nblame: {total} of {count} found ({kinds}; {fixed} wrong routines with a pin), ", end="")
+        print(f"\ncauses: {total} of {count} found ({kinds}; {fixed} wrong routines with a pin), ", end="")
         print(f"{np.median(seconds):.2f} s each, at most {max(seconds):.2f} s")
         print("\n".join(missed))
     assert total >= fewest, "\n".join(missed)

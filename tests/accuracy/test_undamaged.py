@@ -1,4 +1,4 @@
-"""Models that are right: the check blames no node of them."""
+"""Models that are right: the check names no node of them as a cause."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ QUICK = [m for m in MODELS if m.name not in LEFT_OUT and m.kind != "light"]
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.__name__)
-def test_no_node_of_a_network_is_blamed(network: Callable[[int], onnx.ModelProto], seed: int) -> None:
+def test_no_node_of_a_network_is_named_as_a_cause(network: Callable[[int], onnx.ModelProto], seed: int) -> None:
     report = neo.check_accuracy(network(seed), samples=2)
     assert report.passed, report.summary()
     assert len(report.nodes) > 5
@@ -41,7 +41,7 @@ def test_no_node_of_a_network_is_blamed(network: Callable[[int], onnx.ModelProto
 
 @pytest.mark.skipif(not models_folder().is_dir(), reason="the folder of models is missing")
 @pytest.mark.parametrize("model", QUICK, ids=lambda model: model.name)
-def test_no_node_of_a_model_is_blamed(model: Model) -> None:
+def test_no_node_of_a_model_is_named_as_a_cause(model: Model) -> None:
     if not model.path.exists():
         pytest.skip(f"{model.file} is missing")
     feeds: dict[str, Any] = model.cases()[0].feeds
@@ -50,7 +50,7 @@ def test_no_node_of_a_model_is_blamed(model: Model) -> None:
 
 
 @pytest.mark.slow
-def test_no_node_of_a_conformance_case_is_blamed() -> None:
+def test_no_node_of_a_conformance_case_is_named_as_a_cause() -> None:
     checked = 0
     for case in all_cases():
         model, folder, sets = case.load()

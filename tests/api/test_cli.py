@@ -220,7 +220,7 @@ def test_an_unsupported_model_names_the_node(neo_command, unsupported_file):
 
 
 @pytest.mark.parametrize("rank", [None, "sequence"])
-def test_an_input_that_cannot_be_made_up_must_be_given(neo_command, tmp_path, rank):
+def test_an_input_that_cannot_be_synthetic_must_be_given(neo_command, tmp_path, rank):
     x = value("x", None) if rank is None else helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, [2])
     op = "Neg" if rank is None else "SequenceLength"
     y = value("y", None) if rank is None else value("y", [], TensorProto.INT64)

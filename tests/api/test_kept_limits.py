@@ -155,7 +155,7 @@ def test_latency_that_cannot_be_kept_to_names_what_the_fastest_takes():
 
 
 @pytest.mark.parametrize("limit", [{"latency": 10.0}, {"accuracy": 0.9}])
-def test_what_is_measured_needs_inputs_that_can_be_made_up(limit):
+def test_what_is_measured_needs_inputs_that_can_be_synthetic(limit):
     graph = helper.make_graph(
         [helper.make_node("StringNormalizer", ["x"], ["y"], "upper", case_change_action="UPPER")],
         "net",

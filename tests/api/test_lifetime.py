@@ -264,7 +264,7 @@ def test_warming_up_leaves_memory_for_calls():
     module.warm_up({"image": demo.images()[0]})
 
 
-def test_what_cannot_be_made_up_is_asked_for():
+def test_what_cannot_be_synthetic_is_asked_for():
     model = build(
         [helper.make_node("SequenceLength", ["s"], ["n"])],
         [helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)],

@@ -226,7 +226,7 @@ def test_json_that_is_no_map(neo_command, tmp_path, text, rule):
     assert rule in err
 
 
-def test_a_map_cannot_be_made_up(neo_command, tmp_path):
+def test_a_map_cannot_be_synthetic(neo_command, tmp_path):
     neo.compile(MODELS["maps"]).save(tmp_path / "m.neo")
     status, _, err = neo_command("run", tmp_path / "m.neo")
     assert status == 1

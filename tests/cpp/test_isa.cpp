@@ -112,7 +112,7 @@ TEST_F(IsaTest, knob_caps_the_host) {
   }
 }
 
-TEST_F(IsaTest, wrong_cap_blames_the_variable) {
+TEST_F(IsaTest, wrong_cap_names_the_variable) {
   setenv("NEO_MAX_ISA", "sse9", 1);
   try {
     host_isa();

@@ -57,7 +57,7 @@ struct Expected {
 };
 
 // Below, results that would be subnormal are zeros.
-constexpr float kLeastNormal = -87.3365f;
+constexpr float kMinNormal = -87.3365f;
 
 const std::map<std::string, Expected>& unary_expected() {
   static const std::map<std::string, Expected> table = {
@@ -72,12 +72,12 @@ const std::map<std::string, Expected>& unary_expected() {
       {"expm1", {[](double x) { return std::expm1(x); }, 2}},
       {"log", {[](double x) { return std::log(x); }, 2}},
       {"log1p", {[](double x) { return std::log1p(x); }, 2}},
-      {"sigmoid", {[](double x) { return 1.0 / (1.0 + std::exp(-x)); }, 3, kLeastNormal}},
+      {"sigmoid", {[](double x) { return 1.0 / (1.0 + std::exp(-x)); }, 3, kMinNormal}},
       {"tanh", {[](double x) { return std::tanh(x); }, 3}},
       {"erf", {[](double x) { return std::erf(x); }, 3}},
       {"softplus",
        {[](double x) { return std::isnan(x) ? x : std::fmax(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }, 3,
-        kLeastNormal}},
+        kMinNormal}},
       {"silu", {[](double x) { return x / (1.0 + std::exp(-x)); }, 3, -INFINITY, INFINITY, true}},
       {"gelu", {gelu, 3, -1e30, INFINITY, true}},
       {"gelu_tanh",

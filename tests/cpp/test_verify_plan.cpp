@@ -120,7 +120,7 @@ TEST(VerifyPlan, NamesTheRuleThatIsBroken) {
        [](Block& b) {
          b.regions[0].guards = {{Guard::Relation::Equal, Dim::symbol("K"), Dim(4), "sizes agree"}};
        }},
-      {"a slot of an argument must be handed in once", [](Block& b) { b.slots[kA].storage = Slot::Storage::Argument; }},
+      {"a slot of an argument must be given once", [](Block& b) { b.slots[kA].storage = Slot::Storage::Argument; }},
       {"memory of a result must be handed out", [](Block& b) { b.results = {kX}; }},
       {"dependencies must be of the items", unchanged, [](Block& b) { b.regions[0].dependencies.waits.pop_back(); }},
       {"an item must start when all that it waits for have ended", unchanged,

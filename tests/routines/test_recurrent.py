@@ -9,7 +9,7 @@ from tests.routines.test_conv import lanes
 
 ROUTINE = "cpu:float32/recurrent"
 BESIDE = ROUTINE + "{beside=1}"
-COMPRESSED = ROUTINE + "_exponent_packed"
+EXPONENT_PACKED = ROUTINE + "_exponent_packed"
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 CASES = 16
 
@@ -264,12 +264,17 @@ def test_weights_larger_than_the_caches(steps, batch, tier):
 
 
 #: Sizes of at least 2^18 recurrent weights: groups of rows and blocks of units that are not whole.
-COMPRESSED_SIZES = [("LSTM", 256, {}), ("LSTM", 261, {}), ("RNN", 515, {}), ("RNN", 520, {"activations": ["Relu"]})]
-COMPRESSED_SIZES += [("GRU", 299, {"linear_before_reset": linear}) for linear in (0, 1)]
+EXPONENT_PACKED_SIZES = [
+    ("LSTM", 256, {}),
+    ("LSTM", 261, {}),
+    ("RNN", 515, {}),
+    ("RNN", 520, {"activations": ["Relu"]}),
+]
+EXPONENT_PACKED_SIZES += [("GRU", 299, {"linear_before_reset": linear}) for linear in (0, 1)]
 
 
 @by_tier
-@pytest.mark.parametrize(("op", "hidden", "attrs"), COMPRESSED_SIZES)
+@pytest.mark.parametrize(("op", "hidden", "attrs"), EXPONENT_PACKED_SIZES)
 def test_exponent_packed_weights_lose_no_bit(op, hidden, attrs, tier):
     """Without outliers the sums are those of plain weights, bit by bit, whatever the state."""
 
@@ -280,17 +285,17 @@ def test_exponent_packed_weights_lose_no_bit(op, hidden, attrs, tier):
         random = np.random.default_rng(seed)
         given = {"layout": seed % 2, **attrs}
         layer = Layer(random, op, 3, 1, 5, hidden, direction=direction, attrs=given, change=leave_none_out)
-        assert COMPRESSED in layer.check(tier)
+        assert EXPONENT_PACKED in layer.check(tier)
         for state in (1.0, 1e-20, 3e30):
             layer.inputs[1] = np.float32(state) * np.sign(layer.inputs[1])
             with np.errstate(over="ignore"):
-                plain, compressed = layer.run(tier, ROUTINE), layer.run(tier, COMPRESSED)
-            for a, b in zip(compressed, plain, strict=True):
+                plain, packed = layer.run(tier, ROUTINE), layer.run(tier, EXPONENT_PACKED)
+            for a, b in zip(packed, plain, strict=True):
                 np.testing.assert_array_equal(a, b)
 
 
 @by_tier
-@pytest.mark.parametrize(("op", "hidden", "attrs"), COMPRESSED_SIZES)
+@pytest.mark.parametrize(("op", "hidden", "attrs"), EXPONENT_PACKED_SIZES)
 def test_exponent_packed_weights_far_from_the_largest(op, hidden, attrs, tier):
     random = np.random.default_rng(11)
 
@@ -299,16 +304,16 @@ def test_exponent_packed_weights_far_from_the_largest(op, hidden, attrs, tier):
         recurrent[where] = random.choice(np.float32([1e-30, -3e-9, 1e-42]), int(where.sum()))
 
     layer = Layer(random, op, 4, 1, 5, hidden, direction="bidirectional", attrs=attrs, change=scatter)
-    assert COMPRESSED in layer.check(tier)
+    assert EXPONENT_PACKED in layer.check(tier)
     layer.inputs[1][:] = np.inf
-    for a, e in zip(layer.run(tier, COMPRESSED), layer.run(tier, ROUTINE), strict=True):
+    for a, e in zip(layer.run(tier, EXPONENT_PACKED), layer.run(tier, ROUTINE), strict=True):
         np.testing.assert_array_equal(np.isnan(a), np.isnan(e))
 
 
 def test_what_exponent_packed_weights_are_not_for():
     def reason(batch=1, hidden=256, change=None):
         layer = Layer(np.random.default_rng(12), "LSTM", 2, batch, 3, hidden, change=change)
-        return rejections(layer.graph, TIERS[0], "layer").get(COMPRESSED)
+        return rejections(layer.graph, TIERS[0], "layer").get(EXPONENT_PACKED)
 
     assert reason() is None
     assert reason(batch=2) == "more than one row"

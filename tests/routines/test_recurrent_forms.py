@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.models.recurrent import ACTIVATIONS, FUNCTIONS
 from tests.routines.pinning import TIERS, compile_pinned, pick, rejections
-from tests.routines.test_recurrent import COMPRESSED, ROUTINE, Layer, attrs_of
+from tests.routines.test_recurrent import EXPONENT_PACKED, ROUTINE, Layer, attrs_of
 
 by_tier = pytest.mark.parametrize("tier", TIERS)
 by_op = pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
@@ -184,7 +184,7 @@ def test_lengths_that_nobody_looked_at_are_bounded(op, dtype):
 def test_what_other_routines_leave():
     def reason(**forms):
         layer = Layer(np.random.default_rng(12), "LSTM", 2, 1, 3, 256, **forms)
-        return rejections(layer.graph, TIERS[0], "layer").get(COMPRESSED)
+        return rejections(layer.graph, TIERS[0], "layer").get(EXPONENT_PACKED)
 
     assert reason(lengths=[1], peepholes=True, attrs={"clip": 0.5}) is None
     assert reason(variable=True) == "the weights are not constants"

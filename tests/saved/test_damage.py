@@ -60,7 +60,7 @@ PLANS: list[tuple[str, str, Damage]] = [
     ("network", "name its inputs", lambda p: p.plan["inputs"].append("z")),
     ("network", "slot must be one of its block", lambda p: set_at(block(p)["results"], 0, 99999)),
     ("network", "argument must have an argument's slot", lambda p: set_at(block(p)["arguments"], 0, 1)),
-    ("network", "handed in once", lambda p: block(p)["arguments"].append(block(p)["arguments"][0])),
+    ("network", "given once", lambda p: block(p)["arguments"].append(block(p)["arguments"][0])),
     ("network", "must be handed out", lambda p: set_at(block(p), "results", block(p)["arguments"])),
     ("network", "a view must be|circle", lambda p: set_at(slot_of(p, "view")[1], "base", slot_of(p, "view")[0])),
     ("network", "dtype of its base", lambda p: set_at(slot_of(p, "view")[1], "type", "float64[N,16,12,12]")),

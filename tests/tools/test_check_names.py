@@ -106,10 +106,12 @@ def test_sources_that_are_compiled_together_share_no_local_name(tmp_path, first,
 def test_refuses_the_words_that_the_page_of_names_replaces(tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "naming.md").write_text(
-        "# Naming\n\n| refused | used instead |\n|---|---|\n| `waypoint`, `kMost` | other |\n"
+        "# Naming\n\n| refused | used instead |\n|---|---|\n| `waypoint`, `kMost...` | other |\n\n"
+        "| refused in text | used instead |\n|---|---|\n| `made up` | synthetic |\n"
     )
     for name, text in {
-        "csrc/ir/a.cpp": 'int waypoint = kMostRows;  // kMost\nconst char* s = "kMost";\n',
+        "csrc/ir/a.cpp": 'int waypoint = kMostRows + kMostly;  // kMost made up\nconst char* s = "kMost";\n',
+        "docs/a.md": "Inputs are Made up, `made up` is code.\n",
         "python/neo/a.py": '"""About a waypoint."""\n\n# kMost\nnames = [\n    kMost,\n]\n',
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -118,8 +120,11 @@ def test_refuses_the_words_that_the_page_of_names_replaces(tmp_path):
     assert result.returncode == 1
     lines = [line for line in result.stdout.splitlines() if "docs/naming.md" in line]
     assert lines == [
+        "csrc/ir/a.cpp:1: kMostRows; use other (docs/naming.md)",
         "csrc/ir/a.cpp:1: waypoint; use other (docs/naming.md)",
         "python/neo/a.py:5: kMost; use other (docs/naming.md)",
+        "csrc/ir/a.cpp:1: made up; write synthetic (docs/naming.md)",
+        "docs/a.md:1: Made up; write synthetic (docs/naming.md)",
     ]
 
 

@@ -262,7 +262,7 @@ def test_limits_hold_whatever_is_fastest(path):
     assert "winograd" not in str(routines(small))
 
 
-def test_models_that_nothing_can_be_made_up_for_are_tuned_as_far_as_possible(path):
+def test_models_that_nothing_can_be_synthetic_for_are_tuned_as_far_as_possible(path):
     from onnx import TensorProto, helper
 
     graph = helper.make_graph(

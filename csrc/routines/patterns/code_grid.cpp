@@ -32,8 +32,8 @@ std::optional<CodeGrid> read_code_grid(const Node& node, bool at_run_time) {
   if (scale->constant) grid.scale = static_cast<float>(load_double(DType::Float32, scale->constant->data()));
   if (zero && zero->constant) grid.zero = static_cast<int32_t>(load_double(zero->dtype(), zero->constant->data()));
   // Products with codes and quotients by scales are normal numbers.
-  constexpr float kSmallest = 1e-30f, kLargest = 1e30f;
-  if (!(grid.scale > kSmallest && grid.scale < kLargest)) return std::nullopt;
+  constexpr float kMinScale = 1e-30f, kMaxScale = 1e30f;
+  if (!(grid.scale > kMinScale && grid.scale < kMaxScale)) return std::nullopt;
   return grid;
 }
 

@@ -405,12 +405,12 @@ bool has_byte_weights(const Int8Product& product) {
 }
 
 bool sums_fit(const Int8Product& product, int64_t limit) {
-  constexpr int64_t kLargestCode = 255;
-  if (kLargestCode * kLargestCode * product.depth() <= limit) return true;
+  constexpr int64_t kMaxCode = 255;
+  if (kMaxCode * kMaxCode * product.depth() <= limit) return true;
   // The ends of the range of x less its zero point; a zero point that only running tells may be any code.
   const int64_t first = product.x_grid.is_signed() ? -128 : 0, zero = product.x_grid.zero;
-  const int64_t lo = product.x_zero ? -kLargestCode : first - zero;
-  const int64_t hi = product.x_zero ? kLargestCode : first + kLargestCode - zero;
+  const int64_t lo = product.x_zero ? -kMaxCode : first - zero;
+  const int64_t hi = product.x_zero ? kMaxCode : first + kMaxCode - zero;
   std::vector<int64_t> least(static_cast<size_t>(product.channels())), most = least;
   for_each_weight(product, [&](size_t c, int32_t weight) {
     least[c] += std::min(weight * lo, weight * hi);

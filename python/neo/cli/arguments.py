@@ -331,7 +331,7 @@ def _random_array(random: np.random.Generator, spec: Tensor, shape: Sequence[int
     for size in shape:
         count *= size
     if count * 8 > _MAX_RANDOM_BYTES:
-        msg = f"[cli] an input that is made up must fit in memory. Got {list(shape)} for {spec.name!r}"
+        msg = f"[cli] a synthetic input must fit in memory. Got {list(shape)} for {spec.name!r}"
         raise ModelError(msg)
     try:
         if spec.dtype in ("float64", "float32", "float16", "complex64", "complex128"):
@@ -340,7 +340,7 @@ def _random_array(random: np.random.Generator, spec: Tensor, shape: Sequence[int
             return np.full(shape, "neo", object)
         return random.integers(0, 2, shape).astype(spec.dtype)
     except MemoryError as error:
-        msg = f"[cli] an input that is made up must fit in memory. Got {list(shape)} for {spec.name!r}"
+        msg = f"[cli] a synthetic input must fit in memory. Got {list(shape)} for {spec.name!r}"
         raise ModelError(msg) from error
     except TypeError as error:
         msg = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neo.front import Candidate
+from neo.front import FrontModule
 from neo.quantize.choose import best_layers, evaluate
 from neo.quantize.gains import price_layers
 from neo.quantize.sensitivity import measure_sensitivities
@@ -14,7 +14,7 @@ __all__ = ["candidates_of"]
 _SMALLEST = 1 / 64
 
 
-def candidates_of(study: Study, points: int) -> list[Candidate]:
+def candidates_of(study: Study, points: int) -> list[FrontModule]:
     """Choose layers for errors from small to large: the float model, then at most so many plans, the last of all layers."""
     every = frozenset(layer.name for layer in study.layers)
     errors = measure_sensitivities(study)
@@ -28,9 +28,9 @@ def candidates_of(study: Study, points: int) -> list[Candidate]:
             plans[kept] = evaluate(study, kept, None)
     plans[every] = whole
     is_classifier = whole.quality.agreement is not None
-    found = [Candidate(study.float_module, 0.0, {}, 1.0 if is_classifier else None)]
+    found = [FrontModule(study.float_module, 0.0, {}, 1.0 if is_classifier else None)]
     for kept, plan in plans.items():
         skipped = [layer.name for layer in study.layers if layer.name not in kept]
         quality = plan.quality
-        found.append(Candidate(plan.module, quality.error, {"skip": skipped}, quality.agreement, kept))
+        found.append(FrontModule(plan.module, quality.error, {"skip": skipped}, quality.agreement, kept))
     return found

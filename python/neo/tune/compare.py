@@ -55,7 +55,7 @@ def synthetic_inputs(inputs: Sequence[Any], seed: int = 0) -> list[np.ndarray[An
 def compare_modules(
     default: _native.Module, tuned: _native.Module, inputs: Sequence[Any], *others: _native.Module
 ) -> Verdict | str:
-    """Time all in turn on made-up inputs; why that is impossible, where it is.
+    """Time all in turn on synthetic inputs; why that is impossible, where it is.
 
     A module that is not surely faster than the default one counts as equal to it.
     """
@@ -82,7 +82,7 @@ def is_below_one(ratios: Sequence[float]) -> bool:
 
 
 def time_module(module: _native.Module, inputs: Sequence[Any]) -> float:
-    """Microseconds of a call on made-up inputs; 0 where that is impossible."""
+    """Microseconds of a call on synthetic inputs; 0 where that is impossible."""
     try:
         return float(_native.benchmark_modules([module], synthetic_inputs(inputs), _ROUNDS_ALONE, _SECONDS_ALONE)[0][0])
     except Error:

@@ -82,13 +82,13 @@ class Plans(Protocol):
         Raises
         ------
         neo.Error
-            They cannot be called on inputs that are made up.
+            They cannot be called on synthetic inputs.
         """
         ...
 
 
 class ModulePlans:
-    """The selections of a problem as modules, called on made-up inputs.
+    """The selections of a problem as modules, called on synthetic inputs.
 
     Parameters
     ----------

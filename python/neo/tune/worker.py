@@ -28,7 +28,7 @@ from neo.tune.measure import tune_problem
 
 __all__ = ["Result", "Task", "close_child", "graph_text", "measure_task", "read_graph", "serve"]
 
-# Constants up to so many elements travel with a graph: shapes, axes, scales. Larger ones are made up when measured.
+# Constants up to so many elements travel with a graph: shapes, axes, scales. Larger ones are synthetic when measured.
 _INLINE = 1024
 # The benchmark of a child that says nothing for longer hangs.
 _SILENT_SECONDS = 120.0

@@ -10,7 +10,7 @@
 namespace neo {
 namespace {
 
-constexpr int64_t kLongestBlock = 768;  // keys that are taken at once
+constexpr int64_t kMaxKeyBlock = 768;   // keys that are taken at once
 constexpr int64_t kKeyBlock = 512;      // of more keys
 constexpr int64_t kHeldScores = 24576;  // so many floats leave room in a second-level cache
 constexpr int64_t kMinRows = 12, kMaxRows = 96;
@@ -192,7 +192,7 @@ AttentionPlan plan_attention(const AttentionShape& s, const TileKernels& kernels
   int64_t batches = 1;
   for (const int64_t b : s.batch) batches *= b;
   if (batches == 0 || s.queries == 0 || s.value_size == 0) return plan;
-  plan.key_blocks = s.keys <= kLongestBlock ? std::min<int64_t>(s.keys, 1) : ceil_div(s.keys, kKeyBlock);
+  plan.key_blocks = s.keys <= kMaxKeyBlock ? std::min<int64_t>(s.keys, 1) : ceil_div(s.keys, kKeyBlock);
   plan.key_block = plan.key_blocks == 0 ? 0 : round_up(ceil_div(s.keys, plan.key_blocks), plan.lanes);
   plan.row_block = std::clamp(kHeldScores / std::max<int64_t>(plan.key_block, 1), kMinRows, kMaxRows);
 

@@ -156,13 +156,13 @@ NEO_INLINE double with_sign(double x, double sign) {
 // which the sign of what is left tells. False where one is not.
 template <class T>
 NEO_INLINE bool remainders_of_group(T* r, const T* x, const T* y) {
-  constexpr T kMax = sizeof(T) == 4 ? (T)0x1p22 : (T)0x1p51;        // quotient
-  constexpr T kLeast = sizeof(T) == 4 ? (T)0x1p-100 : (T)0x1p-900;  // divisor
+  constexpr T kMax = sizeof(T) == 4 ? (T)0x1p22 : (T)0x1p51;             // quotient
+  constexpr T kMinDivisor = sizeof(T) == 4 ? (T)0x1p-100 : (T)0x1p-900;  // divisor
   int32_t beyond = 0;
 #pragma GCC unroll 1
   for (int64_t i = 0; i < kTypedGroup; ++i) {
     const T size = x[i] < 0 ? -x[i] : x[i], divisor = y[i] < 0 ? -y[i] : y[i];
-    beyond |= !((size < kMax * divisor) & (divisor >= kLeast) & (divisor < 1 / kLeast));
+    beyond |= !((size < kMax * divisor) & (divisor >= kMinDivisor) & (divisor < 1 / kMinDivisor));
     const T left = negated_fma(truncated(size / divisor), divisor, size);
     r[i] = with_sign(left < 0 ? left + divisor : left, x[i]);
   }

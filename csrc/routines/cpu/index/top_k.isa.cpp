@@ -22,11 +22,11 @@ void load_keys(const void* src, int64_t count, Key order, Key* keys) {
     for (int64_t j = 0; j < n; ++j) {
       const T x = ((const T*)src)[j];
       if constexpr ((T)0.5 != (T)0) {
-        constexpr Key kLargest = (Key)(~(Unsigned<Key>)0 >> 1);
+        constexpr Key kMaxKey = (Key)(~(Unsigned<Key>)0 >> 1);
         Key bits;
         memcpy(&bits, &x, sizeof(bits));
-        const Key key = (bits & kLargest) == 0 ? 0 : bits ^ ((bits >> (8 * sizeof(Key) - 1)) & kLargest);
-        keys[j] = (x == x ? key : kLargest) ^ order;
+        const Key key = (bits & kMaxKey) == 0 ? 0 : bits ^ ((bits >> (8 * sizeof(Key) - 1)) & kMaxKey);
+        keys[j] = (x == x ? key : kMaxKey) ^ order;
       } else {
         keys[j] = (Key)x ^ order;
       }

@@ -148,7 +148,7 @@ void run_block(const BlockTile& t, int rows, int vectors) {
 
 void encode_blocks(const float* x, int64_t depth, int64_t block, int64_t padded, int32_t zero_point,
                    const CodedRows& to) {
-  constexpr float kSmallest = 1e-30f, kLargest = 3.402823466e38f, kSteps = 127;
+  constexpr float kMinMagnitude = 1e-30f, kMaxFloat = 3.402823466e38f, kSteps = 127;
   int8_t* codes = to.codes;
   int64_t b = 0;
   for (int64_t begin = 0; begin < depth; begin += block, codes += padded, ++b) {
@@ -158,9 +158,9 @@ void encode_blocks(const float* x, int64_t depth, int64_t block, int64_t padded,
       const int64_t n = count - i < kLanes ? count - i : kLanes;
       most = max_nan(most, abs(n < kLanes ? load_n(x + begin + i, n) : load(x + begin + i)));
     }
-    const bool is_finite = all(le(most, broadcast(kLargest)));
+    const bool is_finite = all(le(most, broadcast(kMaxFloat)));
     const float largest = is_finite ? reduce_max(most) : 0;
-    const F32 steps = broadcast(largest > kSmallest ? kSteps / largest : 0);
+    const F32 steps = broadcast(largest > kMinMagnitude ? kSteps / largest : 0);
     I32 sum = broadcast_i32(0);
     for (int64_t i = 0; i < padded; i += kLanes) {
       const int64_t left = is_finite && i < count ? count - i : 0, room = padded - i;

@@ -80,13 +80,13 @@ const char* reject_inner(const Int8Problem& problem) {
 }
 
 const char* reject_pointwise(const Int8Problem& problem) {
-  constexpr int64_t kLargestSum = 1 << 30;
+  constexpr int64_t kMaxSum = 1 << 30;
   const Int8Product& p = problem.product;
-  return !p.w->constant->is_absent() && !sums_fit(p, kLargestSum) ? "a sum may leave int32" : nullptr;
+  return !p.w->constant->is_absent() && !sums_fit(p, kMaxSum) ? "a sum may leave int32" : nullptr;
 }
 
 const char* reject_depthwise_sums(const Int8Problem& problem) {
-  constexpr int64_t kLargestProduct = 255 * 255, kWholeFloats = 1 << 24;
+  constexpr int64_t kMaxProduct = 255 * 255, kWholeFloats = 1 << 24;
   if (problem.geometry.axes > 2) return "more than two spatial axes";
   if (problem.geometry.taps() > kMaxDepthwiseTaps) return "the kernel has more than 256 taps";
   if (problem.geometry.kernel[1] > kDepthwiseMaxRows) return "the kernel has too many rows";
@@ -97,7 +97,7 @@ const char* reject_depthwise_sums(const Int8Problem& problem) {
   std::vector<int32_t> columns(static_cast<size_t>(PackedColumns::kArrays * problem.channels));
   problem.pack_columns({columns.data(), problem.channels, false});
   const bool fits = std::all_of(columns.begin(), columns.begin() + problem.channels, [&](int64_t init) {
-    return std::abs(init) <= kWholeFloats - problem.geometry.taps() * kLargestProduct;
+    return std::abs(init) <= kWholeFloats - problem.geometry.taps() * kMaxProduct;
   });
   return fits ? nullptr : "the bias is too large for sums in float32";
 }

@@ -178,14 +178,14 @@ struct NearbySteps {
   F32 a, b, begin, sure;
 
   explicit NearbySteps(const CodesBinary& f) {
-    constexpr float kLargestCode = 255, kLargestPart = kIsProduct ? kLargestCode * kLargestCode : 2 * kLargestCode;
-    constexpr float kRoundings = 0x1p-20f, kLargest = 1e5f;
+    constexpr float kMaxCode = 255, kMaxPart = kIsProduct ? kMaxCode * kMaxCode : 2 * kMaxCode;
+    constexpr float kRoundings = 0x1p-20f, kMaxSure = 1e5f;
     const float by_a = f.a_scale / f.y_scale, by_b = (kOp == CodesBinary::Op::Sub ? -1 : 1) * (f.b_scale / f.y_scale);
     const float factor = f.a_scale * f.b_scale / f.y_scale;
-    const float part = kLargestPart * (kIsProduct ? factor : by_a + (by_b < 0 ? -by_b : by_b));
+    const float part = kMaxPart * (kIsProduct ? factor : by_a + (by_b < 0 ? -by_b : by_b));
     // Factors that are no normal numbers leave nothing sure.
     const bool is_normal = f.a_scale > 1e-15f && f.b_scale > 1e-15f && f.y_scale > 1e-15f && f.y_scale < 1e15f;
-    sure = broadcast(is_normal && part < kLargest ? 0.4999f - part * kRoundings : -1.0f);
+    sure = broadcast(is_normal && part < kMaxSure ? 0.4999f - part * kRoundings : -1.0f);
     a = broadcast(kIsProduct ? factor : by_a);
     b = broadcast(by_b);
     begin = broadcast(-((float)f.a_zero * by_a + (float)f.b_zero * by_b));

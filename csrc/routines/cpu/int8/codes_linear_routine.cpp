@@ -94,10 +94,11 @@ struct LinearForm {
     const auto is_one = [](const Value* v) { return !v || v->shape().element_count().is(1); };
     if (form.block == 0 && is_one(scale) && is_one(zero) && scale->constant && (!zero || zero->constant)) {
       // Quotients by scales and products with them are normal numbers.
-      constexpr float kSmallest = 1e-30f, kLargest = 1e30f;
+      constexpr float kMinScale = 1e-30f, kMaxScale = 1e30f;
       form.is_known = true;
       form.linear.scale = static_cast<float>(load_double(DType::Float32, scale->constant->data()));
-      if (!(form.linear.scale > kSmallest && form.linear.scale < kLargest)) return reject("the scale is no normal one");
+      if (!(form.linear.scale > kMinScale && form.linear.scale < kMaxScale))
+        return reject("the scale is no normal one");
       if (zero) form.linear.zero = static_cast<int32_t>(load_int64(zero->dtype(), zero->constant->data()));
     }
     return form;

@@ -385,7 +385,7 @@ class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine, Int8
 
  private:
   static const char* reject_groups(const Int8Problem& problem, const Target& target) {
-    constexpr int64_t kLargestSum = 1 << 30;
+    constexpr int64_t kMaxSum = 1 << 30;
     const ConvShape s = problem.constant_shape();
     const int64_t lanes = target.lanes(), words = ceil_div(s.group_ic(), kByteCodes);
     if (!has_dot_bytes(target)) return "not one input channel per group, and no sums of four products";
@@ -395,7 +395,7 @@ class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine, Int8
     for (int64_t block = 0; block < ceil_div(s.oc, lanes); ++block) {
       if (const char* reason = find_group_words(s, block, lanes, 0, found)) return reason;
     }
-    if (!problem.product.w->constant->is_absent() && !sums_fit(problem.product, kLargestSum))
+    if (!problem.product.w->constant->is_absent() && !sums_fit(problem.product, kMaxSum))
       return "a sum may leave int32";
     return nullptr;
   }

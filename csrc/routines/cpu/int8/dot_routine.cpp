@@ -245,8 +245,8 @@ class DotRoutine : public Int8Routine {
     if (form_ != Form::Pixels && problem.geometry.is_depthwise()) return "one input channel per group";
     const char* reason = reject_dot(problem.constant_shape(), form_, target.lanes());
     if (reason) return reason;
-    constexpr int64_t kLargestSum = 1 << 30;
-    if (!p.w->constant->is_absent() && !sums_fit(p, kLargestSum)) return "a sum may leave int32";
+    constexpr int64_t kMaxSum = 1 << 30;
+    if (!p.w->constant->is_absent() && !sums_fit(p, kMaxSum)) return "a sum may leave int32";
     if (p.residual && p.residual == p.x && form_ == Form::Planes) return "the residual is held otherwise";
     return std::nullopt;
   }

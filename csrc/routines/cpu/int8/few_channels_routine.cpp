@@ -198,7 +198,7 @@ class FewChannelsRoutine final : public RoutineOf<FewChannelsRoutine, Int8Routin
  protected:
   std::optional<std::string> rejects_problem(const Int8Problem& problem, const Target&) const override {
     const Int8Product& p = problem.product;
-    constexpr int64_t kLargestSum = 1 << 30;
+    constexpr int64_t kMaxSum = 1 << 30;
     if (!p.is_conv() || problem.geometry.groups != 1 || problem.channels > kMaxFewChannels)
       return "not a convolution to at most four channels without groups";
     if (problem.geometry.axes > 2) return "more than two spatial axes";
@@ -207,7 +207,7 @@ class FewChannelsRoutine final : public RoutineOf<FewChannelsRoutine, Int8Routin
     if (s.kh * ceil_div(s.ic, kWordCodes) > kMaxWindowRows) return "the window has too many words";
     if (p.residual || p.addend || p.middle || problem.table_bytes() > 0) return "more than a product";
     if (p.x_scale || p.x_zero) return "the grid is known to the call alone";
-    if (!p.w->constant->is_absent() && !sums_fit(p, kLargestSum)) return "a sum may leave int32";
+    if (!p.w->constant->is_absent() && !sums_fit(p, kMaxSum)) return "a sum may leave int32";
     return std::nullopt;
   }
 

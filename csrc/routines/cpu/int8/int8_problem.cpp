@@ -255,7 +255,7 @@ CodeGrid Int8Problem::bind_grid(const RunTimeGrid& grid, std::byte* const* args,
 }
 
 void Int8Problem::pack_columns(const PackedColumns& columns) const {
-  constexpr double kLargestBias = 1 << 30;
+  constexpr double kMaxBias = 1 << 30;
   const int64_t padded = columns.padded;
   const Int8Weights weights(product);
   const std::vector<int64_t> weight_sums = weights.sums();
@@ -282,7 +282,7 @@ void Int8Problem::pack_columns(const PackedColumns& columns) const {
     int64_t sum = -weight_sums[i] * zero;
     // A bias of whole units is summed with the products, as QLinearConv does; any other is added to the float.
     const double units = std::nearbyint(bias[i] / unit);
-    const bool is_whole = is_known && std::abs(units) <= kLargestBias &&
+    const bool is_whole = is_known && std::abs(units) <= kMaxBias &&
                           (static_cast<float>(units * unit) == bias[i] || static_cast<float>(units) * unit == bias[i]);
     if (is_whole) {
       sum += static_cast<int64_t>(units);

@@ -10,8 +10,8 @@
 
 namespace neo {
 
-// Gates of R: [direction][block][hidden][gates][lanes], plain or compressed: then a block is a panel. Or for Strassen's
-// algorithm: [direction][group of blocks][packed weights].
+// Gates of R: [direction][block][hidden][gates][lanes], plain or exponent-packed: then a block is a panel. Or for
+// Strassen's algorithm: [direction][group of blocks][packed weights].
 struct PackedCells {
   ExponentPackedShape exponent_packed;  // no panels where they are not
   Tensor values;
@@ -82,7 +82,7 @@ struct PackedRecurrent {
   RecurrentWeights weights() const;
 };
 
-// How `gates` of the gates of R are held where they are compressed.
+// How `gates` of the gates of R are held where they are exponent-packed.
 ExponentPackedShape exponent_packed_cells(const RecurrentForm& form, int64_t gates, int64_t lanes);
 
 PackedRecurrent pack_recurrent(const RecurrentForm& form, const RecurrentPacking& packing, const TileKernels& tiles,

@@ -9,7 +9,7 @@ namespace neo {
 namespace {
 
 constexpr int64_t kOperationsPerTask = 50000;  // of one step, where a team shares every step
-constexpr int64_t kLeastRows = 6;
+constexpr int64_t kMinTaskRows = 6;
 constexpr int64_t kMaxRowTasks = 16;
 
 }  // namespace
@@ -36,7 +36,7 @@ RecurrentKernels RecurrentKernels::of(const Target& target) {
 CellSplit split_cells(const RecurrentForm& form, int64_t steps, int64_t batch, int64_t blocks) {
   CellSplit split;
   const int64_t per_step = 2 * form.directions * batch * form.gates * form.hidden * form.hidden;
-  const int64_t rows = ceil_div(ceil_div(batch, kMaxRowTasks), kLeastRows) * kLeastRows;
+  const int64_t rows = ceil_div(ceil_div(batch, kMaxRowTasks), kMinTaskRows) * kMinRows;
   const int64_t row_chunks = batch == 0 ? 0 : ceil_div(batch, std::max<int64_t>(1, rows));
   const int64_t step_tasks = std::min(form.directions * blocks, per_step / kOperationsPerTask);
   split.by_step = step_tasks > form.directions * row_chunks;
@@ -67,7 +67,7 @@ bool takes_input(const RecurrentForm& form, const RecurrentMethod& method, const
   const bool is_plain = method.way == RecurrentWay::InputFirst || method.way == RecurrentWay::InputBeside;
   if (!is_plain || method.input_levels > 0 || method.levels > 0 || !kernels.takes_input(form.kind)) return false;
   if (steps == 1 && batch == 1) return true;
-  return batch >= kLeastRows &&
+  return batch >= kMinTaskRows &&
          gates_width(form, kernels.tiles.lanes) * (form.input + form.hidden) * 4 <= kLastCacheBytes;
 }
 
@@ -127,7 +127,7 @@ int64_t strassen_tasks(const StrassenPlan& plan, int64_t rows, int threads) {
 int64_t input_panel_vectors(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels) {
   const Dim &steps = steps_of(form), &batch = batch_of(form);
   const bool may_take = takes_input(form, method, kernels, steps.is_constant() ? steps.value() : 0,
-                                    batch.is_constant() ? batch.value() : kLeastRows);
+                                    batch.is_constant() ? batch.value() : kMinTaskRows);
   return method.way == RecurrentWay::InputBeside || may_take ? kernels.panel_vectors(form.kind) : 0;
 }
 

@@ -36,7 +36,7 @@ enum class RecurrentWay : uint8_t {
 struct RecurrentMethod {
   RecurrentWay way = RecurrentWay::InputFirst;
   // Levels of Strassen's algorithm (gemm/strassen.h, the rows are its pixels): of the input's product where that is
-  // done first, and of the recurrent one of a batch, which is not compressed. 0: not by it.
+  // done first, and of the recurrent one of a batch, which is not exponent-packed. 0: not by it.
   int64_t input_levels = 0, levels = 0;
 };
 

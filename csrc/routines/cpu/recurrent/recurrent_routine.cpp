@@ -12,7 +12,7 @@ namespace neo {
 namespace {
 
 constexpr double kLayerStepUs = 1;  // of a step, beside its layer's work
-constexpr int64_t kMinCompressed = 1 << 18;
+constexpr int64_t kMinExponentPacked = 1 << 18;
 // Weights of both products, per thread or in all, up to which those of the input are read again for every few steps.
 constexpr int64_t kBytesBeside = 16 << 20;
 
@@ -144,7 +144,7 @@ class ExponentPackedRecurrentRoutine final : public RoutineOf<ExponentPackedRecu
     if (!form->has_constant_weights) return "the weights are not constants";
     if (!batch_of(*form).is(1)) return "more than one row";
     const ExponentPackedShape shape = exponent_packed_cells(*form, form->gates, target.lanes());
-    if (shape.weights < kMinCompressed) return "few weights, which the caches hold";
+    if (shape.weights < kMinExponentPacked) return "few weights, which the caches hold";
     const char* reason =
         reject_exponent_packed(shape, RecurrentKernels::of(target).exponent_packed, *form->r->constant);
     return reason ? std::optional<std::string>(reason) : std::nullopt;

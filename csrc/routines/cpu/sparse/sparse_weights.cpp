@@ -169,9 +169,9 @@ double sparse_cycles(const SparseForm& form, const SparseRunSize& run) {
   // Cycles of a vector from the first cache, and from the second; the least that a weight takes, for one result too;
   // and what an output takes to begin. A vector on two lines of a cache takes longer, but each place of a kernel's row
   // reads the same lines.
-  constexpr double kNear = 1.5, kFar = 3, kSplit = 2.6, kLeast = 5, kOne = 2.2, kOutput = 40, kNearBytes = 24576;
+  constexpr double kNear = 1.5, kFar = 3, kSplit = 2.6, kMinCycles = 5, kOne = 2.2, kOutput = 40, kNearBytes = 24576;
   // The same of a block.
-  constexpr double kBlockNear = 2.4, kBlockFar = 4, kBlockSplit = 2.8, kBlockLeast = 6, kBlockOne = 4;
+  constexpr double kBlockNear = 2.4, kBlockFar = 4, kBlockSplit = 2.8, kBlockMinCycles = 6, kBlockOne = 4;
   const double count = static_cast<double>(form.count),
                start = kOutput * static_cast<double>(form.is_block ? 2 * form.groups() : form.outputs);
   if (run.vectors == 0) return count * (form.is_block ? kBlockOne : kOne) + start;
@@ -179,7 +179,7 @@ double sparse_cycles(const SparseForm& form, const SparseRunSize& run) {
   const double split = form.is_block ? kBlockSplit : kSplit, far = form.is_block ? kBlockFar : kFar,
                near = form.is_block ? kBlockNear : kNear;
   const double vector = !run.is_aligned ? split : (is_far ? far : near);
-  return count * std::max(form.is_block ? kBlockLeast : kLeast, run.vectors * vector) + start;
+  return count * std::max(form.is_block ? kBlockMinCycles : kMinCycles, run.vectors * vector) + start;
 }
 
 }  // namespace neo

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kOldestVersion = 120;
 constexpr int64_t kTexelBytes = 16;
-constexpr int64_t kLeastAlignment = 256;  // of a BufferArgument
+constexpr int64_t kMinAlignment = 256;  // of a BufferArgument
 
 // The state that all objects of one device share.
 struct OpenClState {
@@ -444,7 +444,7 @@ DeviceInfo opencl_info(opencl::Platform platform, opencl::DeviceId id) {
   info.is_host_unified = number_of<uint32_t>(id, opencl::kDeviceHostUnifiedMemory) != 0;
   if (number_of<uint32_t>(id, opencl::kDeviceImageSupport) != 0) {
     // The bytes before an image's first texel count.
-    const int64_t before = std::max<int64_t>(alignment_of(id) - kLeastAlignment, 0) / kTexelBytes;
+    const int64_t before = std::max<int64_t>(alignment_of(id) - kMinAlignment, 0) / kTexelBytes;
     const auto most = static_cast<int64_t>(number_of<size_t>(id, opencl::kDeviceImageMaxBufferSize));
     info.image_texels = std::max<int64_t>(most - before, 0);
   }

@@ -16,7 +16,7 @@ class Scope:
     """The values a graph's nodes may name.
 
     A body sees the names of the graphs around it. An outer constant becomes a constant of the body; any other outer
-    value becomes an input of the body and is recorded in `captured`, to be handed in by the node that holds the body.
+    value becomes an input of the body and is recorded in `captured`, to be given by the node that holds the body.
 
     A name in `missing` is defined, but nobody knows its value: the node that makes it was refused.
     """

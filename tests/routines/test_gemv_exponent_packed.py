@@ -6,7 +6,7 @@ from neo import _native
 
 from tests.routines.pinning import TIERS, assert_close, compile_pinned, floats, rejections
 
-COMPRESSED = "cpu:float32/gemv_exponent_packed"
+EXPONENT_PACKED = "cpu:float32/gemv_exponent_packed"
 
 by_tier = pytest.mark.parametrize("tier", TIERS)
 #: Sizes k, n around those of panels, each of at least 2^18 weights.
@@ -33,9 +33,9 @@ def graph_of(weight, bias=None, tail="", transposed=False, alpha=1.0):
 
 
 def compile_exponent_packed(graph, tier, threads=1, keeps_denormals=False):
-    pins = dict.fromkeys(["product", "tail"], COMPRESSED)
+    pins = dict.fromkeys(["product", "tail"], EXPONENT_PACKED)
     pinned = compile_pinned(graph, tier, pins, threads, keeps_denormals)
-    assert all(routine.startswith(COMPRESSED) for routine in pinned.routines.values()), pinned.routines
+    assert all(routine.startswith(EXPONENT_PACKED) for routine in pinned.routines.values()), pinned.routines
     return pinned
 
 
@@ -110,7 +110,7 @@ def test_infinities_and_not_a_numbers(tier):
 
 
 def reason(graph):
-    return rejections(graph, "scalar", "product").get(COMPRESSED)
+    return rejections(graph, "scalar", "product").get(EXPONENT_PACKED)
 
 
 def test_what_it_is_not_for():
@@ -163,8 +163,8 @@ def test_a_row_that_lies_apart(tier, transposed):
     graph.outputs = [graph.add_node("Gemm", [row, weight], ["y"], attrs, "product").outputs[0]]
     value = floats(random, [600, 3] if transposed else [3, 600])
     # Columns are copied, rows are read where they lie.
-    pinned = compile_pinned(graph, tier, {"product": COMPRESSED} | ({} if transposed else {"slice": "cpu/view"}))
-    assert pinned.routines["product"].startswith(COMPRESSED), pinned.routines
+    pinned = compile_pinned(graph, tier, {"product": EXPONENT_PACKED} | ({} if transposed else {"slice": "cpu/view"}))
+    assert pinned.routines["product"].startswith(EXPONENT_PACKED), pinned.routines
     assert_close(pinned(value), graph.evaluate([value])[0], 600)
 
 

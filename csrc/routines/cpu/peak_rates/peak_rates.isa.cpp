@@ -4,7 +4,7 @@ namespace neo::NEO_ISA {
 
 // 12 x kLanes x rounds fused multiply-adds on registers. Twelve chains hide the latency of the unit; they begin at the
 // twelve floats of `starts`, so that they stay twelve.
-float limit_multiply_add(const float* starts, int64_t rounds) {
+float peak_multiply_add(const float* starts, int64_t rounds) {
   const F32 factor = broadcast(0.999f), term = broadcast(0.001f);
   F32 a = broadcast(starts[0]), b = broadcast(starts[1]), c = broadcast(starts[2]), d = broadcast(starts[3]),
       e = broadcast(starts[4]), f = broadcast(starts[5]), g = broadcast(starts[6]), h = broadcast(starts[7]),
@@ -26,12 +26,12 @@ float limit_multiply_add(const float* starts, int64_t rounds) {
   return reduce_add(a + b + c + d + e + f + g + h + i + j + k + l);
 }
 
-int64_t limit_lanes() {
+int64_t peak_lanes() {
   return kLanes;
 }
 
 // The sum of `count` floats, a multiple of 8 x kLanes.
-float limit_read(const float* from, int64_t count) {
+float peak_read(const float* from, int64_t count) {
   F32 a = zero(), b = zero(), c = zero(), d = zero(), e = zero(), f = zero(), g = zero(), h = zero();
   for (int64_t i = 0; i < count; i += 8 * kLanes) {
     a = a + load(from + i);

@@ -1,4 +1,4 @@
-#include "routines/limits.h"
+#include "routines/peak_rates.h"
 
 #include <time.h>
 
@@ -11,8 +11,8 @@
 #include "base/topology.h"
 #include "routines/cpu/tier.h"
 
-NEO_DECLARE_TIERS(float limit_multiply_add(const float* starts, int64_t rounds); int64_t limit_lanes();
-                  float limit_read(const float* from, int64_t count))
+NEO_DECLARE_TIERS(float peak_multiply_add(const float* starts, int64_t rounds); int64_t peak_lanes();
+                  float peak_read(const float* from, int64_t count))
 
 namespace neo {
 namespace {
@@ -21,11 +21,11 @@ constexpr int kMultiplyTimes = 20;
 constexpr int kReadTimes = 8;
 constexpr int64_t kMultiplyRounds = 1 << 18;
 constexpr float kStarts[12] = {.1f, .2f, .3f, .4f, .5f, .6f, .7f, .8f, .9f, 1, 1.1f, 1.2f};
-constexpr int64_t kLeastBytes = 64 << 20;
+constexpr int64_t kMinBytes = 64 << 20;
 
 // Bytes for all members together: four times what up to four last-level caches hold.
 int64_t bytes_to_read(int members) {
-  return std::max(kLeastBytes, 4 * host_topology().l3_bytes * std::min(members, 4));
+  return std::max(kMinBytes, 4 * host_topology().l3_bytes * std::min(members, 4));
 }
 
 double wall_seconds() {
@@ -47,14 +47,14 @@ void share_out(Team& team, F&& share) {
 
 }  // namespace
 
-Limits measure_limits(Isa isa, Team& team) {
-  const auto multiply_add = NEO_PICK_TIER(isa, limit_multiply_add);
-  const auto read = NEO_PICK_TIER(isa, limit_read);
-  const auto lanes = static_cast<double>(NEO_PICK_TIER(isa, limit_lanes)());
+PeakRates measure_peak_rates(Isa isa, Team& team) {
+  const auto multiply_add = NEO_PICK_TIER(isa, peak_multiply_add);
+  const auto read = NEO_PICK_TIER(isa, peak_read);
+  const auto lanes = static_cast<double>(NEO_PICK_TIER(isa, peak_lanes)());
   const int members = team.size();
   std::vector<float> sums(static_cast<size_t>(members));  // read by nobody; keeps the work from being left out
 
-  Limits limits;
+  PeakRates rates;
   // Each share counts the processor's time, so that other programs do not lower the peak.
   double multiplying = std::numeric_limits<double>::infinity();
   std::vector<double> seconds(sums.size());
@@ -66,7 +66,7 @@ Limits measure_limits(Isa isa, Team& team) {
     });
     multiplying = std::min(multiplying, *std::max_element(seconds.begin(), seconds.end()));
   }
-  limits.gflops = 2e-9 * 12 * lanes * static_cast<double>(kMultiplyRounds) * members / multiplying;
+  rates.gflops = 2e-9 * 12 * lanes * static_cast<double>(kMultiplyRounds) * members / multiplying;
 
   const int64_t share = bytes_to_read(members) / static_cast<int64_t>(sizeof(float)) / members / 256 * 256;
   Arena arena;
@@ -79,8 +79,8 @@ Limits measure_limits(Isa isa, Team& team) {
     share_out(team, [&](size_t i) { sums[i] = read(floats + static_cast<int64_t>(i) * share, share); });
     reading = std::min(reading, wall_seconds() - start);
   }
-  limits.gbps = 4e-9 * static_cast<double>(share) * members / reading;
-  return limits;
+  rates.gbps = 4e-9 * static_cast<double>(share) * members / reading;
+  return rates;
 }
 
 namespace {
@@ -115,9 +115,9 @@ double measure_ghz() {
 Machine measure_machine(Isa isa, Team& team) {
   constexpr int kRounds = 20;
   constexpr int64_t kReadBytes = 32 << 20, kStep = 1 << 12;
-  const auto read = NEO_PICK_TIER(isa, limit_read);
+  const auto read = NEO_PICK_TIER(isa, peak_read);
   SerialTeam alone;
-  const Limits one = measure_limits(isa, alone), all = measure_limits(isa, team);
+  const PeakRates one = measure_peak_rates(isa, alone), all = measure_peak_rates(isa, team);
   Machine machine = Machine::of(isa, true);
   machine.ghz = measure_ghz();
   machine.gflops = one.gflops;
@@ -144,7 +144,7 @@ Machine measure_machine(Isa isa, Team& team) {
   // shared steps follow each other at once, as they do in a plan.
   constexpr int kShared = 2000;
   constexpr int64_t kShareRounds = 1 << 11;
-  const auto multiply_add = NEO_PICK_TIER(isa, limit_multiply_add);
+  const auto multiply_add = NEO_PICK_TIER(isa, peak_multiply_add);
   std::vector<float> sums(static_cast<size_t>(team.size()));  // read by nobody; keeps the work from being left out
   double together = std::numeric_limits<double>::infinity(), by_one = together;
   for (int i = 0; i < kShared; ++i) {

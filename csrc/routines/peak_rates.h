@@ -7,13 +7,13 @@
 namespace neo {
 
 // The highest rates of a team with the kernels of an instruction set.
-struct Limits {
+struct PeakRates {
   double gflops = 0;  // float32 multiply-adds on registers, two operations each
   double gbps = 0;    // reading from memory far larger than the caches
 };
 
 // Measured in about a tenth of a second: the best of a few rounds, so that other programs lower it little.
-Limits measure_limits(Isa isa, Team& team);
+PeakRates measure_peak_rates(Isa isa, Team& team);
 
 // The figures of this machine for estimates: the best of a few rounds of each, in about a second. Its cores are those
 // of the team.
