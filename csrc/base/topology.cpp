@@ -330,18 +330,6 @@ int apply_quota(int threads, const std::optional<double>& quota_cpus) {
 
 }  // namespace
 
-int Topology::physical_cores() const {
-  std::set<int> cores;
-  for (const Cpu& cpu : cpus) cores.insert(cpu.core);
-  return static_cast<int>(cores.size());
-}
-
-int Topology::numa_nodes() const {
-  std::set<int> nodes;
-  for (const Cpu& cpu : cpus) nodes.insert(cpu.node);
-  return static_cast<int>(nodes.size());
-}
-
 int Topology::usable_cpus() const {
   return apply_quota(static_cast<int>(cpus.size()), quota_cpus);
 }

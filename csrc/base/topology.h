@@ -27,9 +27,6 @@ struct Topology {
   int64_t l2_bytes = 256 << 10;      // one instance
   int64_t l3_bytes = 0;              // one instance; 0: none
 
-  int physical_cores() const;
-  int numa_nodes() const;
-
   // Threads that can make progress at once: logical CPUs, at most the quota rounded up; at least 1.
   int usable_cpus() const;
 

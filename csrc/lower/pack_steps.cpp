@@ -173,8 +173,8 @@ class StepPacker {
 
   // Bytes of the slab for what a candidate packs: none where that is so large that it has memory of its own.
   int64_t slab_bytes(size_t i) const {
-    constexpr int64_t kLargest = int64_t{64} << 20;
-    return packed_bytes(i) < kLargest ? packed_bytes(i) : 0;
+    constexpr int64_t kMaxBytes = int64_t{64} << 20;
+    return packed_bytes(i) < kMaxBytes ? packed_bytes(i) : 0;
   }
 
   // `spec`: the step's own, where there is one already.

@@ -77,7 +77,7 @@ class Frame {
   void store_owned(int slot, HostValue value);
   HostValue read(int slot) const;
   size_t memory_of(size_t slot) const;
-  // Fails unless caller-owned memory of so many bytes holds a view of it, where binding could not tell.
+  // Fails unless caller-owned memory holds the view, where binding could not tell.
   void check_late(int view, size_t memory) const;
   Frame& child(const Block& block);
   Tensor result_memory(size_t result, DType dtype, const Dims& dims);

@@ -41,7 +41,7 @@ class Levels {
     std::vector<int> values;
   };
 
-  // Every state with every choice of v, as far as it fits and its cost beats a value.
+  // Every state with every choice of v that keeps to the limits and whose cost is below `beat`.
   Level extend(int v, double beat);
   // The same for states that agree on all variables that are still needed.
   std::vector<int64_t> keys() const;

@@ -79,7 +79,7 @@ _LATER = {
     "testing": "",
     "tune": "neo.tune.sweep",
 }
-# The package, imported above, takes the name of the function no more.
+# The import of `neo.tune` above has set the package as the attribute `tune`; without it __getattr__ gives the function.
 globals().pop("tune", None)
 
 

@@ -9,6 +9,7 @@
 #include "routines/cpu/conv/depthwise/depthwise.h"
 #include "routines/cpu/conv/direct/direct_nchw.h"
 #include "routines/cpu/conv/direct/direct_nchwc.h"
+#include "routines/cpu/conv/pack_bias.h"
 
 namespace neo::testing {
 namespace {
@@ -62,11 +63,11 @@ void check_direct(const TileKernels& kernels, const ConvShape& s, const DirectSc
   BlockedTensor dst(s.n, s.oc, s.oh * s.ow, schedule.oc_bn, random.chance(0.3));
   BlockedTensor residual(s.n, s.oc, s.oh * s.ow, schedule.oc_bn, random.chance(0.3));
   src.fill(problem.src);
-  std::vector<float> weight(direct_weight_size(plan)), bias(direct_bias_size(plan));
+  std::vector<float> weight(direct_weight_size(plan)), bias(packed_bias_size(plan));
   pack_direct_weight(plan, problem.weight.data(), weight.data());
   ConvOperands args;
   if (!problem.bias.empty()) {
-    pack_direct_bias(plan, problem.bias.data(), bias.data());
+    pack_bias(plan, problem.bias.data(), bias.data());
     args.bias = bias.data();
   }
   args.src = src.base();

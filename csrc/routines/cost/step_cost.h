@@ -61,9 +61,9 @@ bool is_cache_resident(double bytes, const Target& target);
 // Microseconds that a computing thread waits for bytes that it reads again from beyond its private cache.
 double stream_us(double bytes);
 
-// Microseconds that a thread waits longer for constants that it reads `times` times, again only those that its cache
-// does not keep, where estimates count one reading by the whole team: through caches as near as on the machines that
-// their figures come from, reading again costs nothing more.
+// Microseconds that a thread waits for constants beyond the one reading by the whole team that estimates count. It
+// reads them `times` times, from the second time on only those that its private cache does not keep. None where the
+// shared cache is as near as on the machines that the figures of estimates come from.
 double far_us(double bytes, double times, const Target& target);
 // That of one byte that is not kept.
 double far_byte_us(const Target& target);

@@ -36,7 +36,7 @@ RecurrentKernels RecurrentKernels::of(const Target& target) {
 CellSplit split_cells(const RecurrentForm& form, int64_t steps, int64_t batch, int64_t blocks) {
   CellSplit split;
   const int64_t per_step = 2 * form.directions * batch * form.gates * form.hidden * form.hidden;
-  const int64_t rows = ceil_div(ceil_div(batch, kMaxRowTasks), kMinTaskRows) * kMinRows;
+  const int64_t rows = ceil_div(ceil_div(batch, kMaxRowTasks), kMinTaskRows) * kMinTaskRows;
   const int64_t row_chunks = batch == 0 ? 0 : ceil_div(batch, std::max<int64_t>(1, rows));
   const int64_t step_tasks = std::min(form.directions * blocks, per_step / kOperationsPerTask);
   split.by_step = step_tasks > form.directions * row_chunks;

@@ -83,6 +83,14 @@ class Call:
             raise self.refuse(f"{what} must be a constant")
         return array
 
+    def positive(self, name: str) -> int:
+        """An attribute that must be a number above 0."""
+        value = int(self.attrs.get(name, 0))
+        if value < 1:
+            msg = f"[{self.op}] attribute {name!r} must be positive. Got {value}"
+            raise ModelError(msg)
+        return value
+
     def shape(self, index: int) -> tuple[int | str, ...]:
         """The sizes of an input whose rank must be known."""
         shape = self.need(index).shape

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from neo.frontend.onnx.call import Call, Results
 from neo.frontend.onnx.registry import register
-from neo.frontend.onnx.resize import SAMPLE_MODES
 
 if TYPE_CHECKING:
     from neo import _native
@@ -38,12 +37,6 @@ def _unique(call: Call) -> Results:
     made = call.add("Unique", [call.need(0)], {"sorted": 0}, outputs=4)
     results = [made[0], made[2], made[3]]
     return [call.add("Identity", [value]) for value in results[: len(call.outputs)]]
-
-
-@register("GridSample", domain=_DOMAIN)
-def _grid_sample(call: Call) -> Results:
-    mode = call.attrs.get("mode", "bilinear")
-    return call.finish("GridSample", call.inputs, {**call.attrs, "mode": SAMPLE_MODES.get(mode, mode)})
 
 
 @register("Pad", domain=_DOMAIN)

@@ -29,14 +29,6 @@ __all__: list[str] = []
 _DOMAIN = "com.microsoft"
 
 
-def _attribute(call: Call, name: str) -> int:
-    value = int(call.attrs.get(name, 0))
-    if value < 1:
-        msg = f"[{call.op}] attribute {name!r} must be positive. Got {value}"
-        raise ModelError(msg)
-    return value
-
-
 @register("RotaryEmbedding", domain=_DOMAIN)
 def _rotary_embedding(call: Call) -> Results:
     """Position ids may be one number, the position of the first token."""
@@ -198,7 +190,7 @@ def _group_query_attention(call: Call) -> Results:
             raise call.refuse(f"a quantized cache is not supported. Got {name} = {call.attrs[name]}")
     if call.attrs.get("sliding_window_cache", 0):
         raise call.refuse("a cache of the window's size is not supported. Got sliding_window_cache = 1")
-    heads, shared = _attribute(call, "num_heads"), _attribute(call, "kv_num_heads")
+    heads, shared = call.positive("num_heads"), call.positive("kv_num_heads")
     if heads % shared:
         msg = f"[{call.op}] num_heads must be a multiple of kv_num_heads. Got {heads} and {shared}"
         raise ModelError(msg)

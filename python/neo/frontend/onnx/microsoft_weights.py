@@ -43,14 +43,6 @@ _FP4_MAGNITUDES = (0.0, 1 / 192, 2 / 3, 1.0, 1 / 3, 1 / 2, 1 / 6, 1 / 4)
 _Array = np.ndarray[Any, Any]
 
 
-def _positive(call: Call, name: str) -> int:
-    value = int(call.attrs.get(name, 0))
-    if value < 1:
-        msg = f"[{call.op}] attribute {name!r} must be positive. Got {value}"
-        raise ModelError(msg)
-    return value
-
-
 def _unpack(packed: _Array, bits: int, count: int) -> _Array:
     """The first `count` codes of each row of the last axis, packed from the lowest bit on, as uint8."""
     if bits == 8:
@@ -165,7 +157,7 @@ def _matmul_nbits(call: Call) -> Results:
     """Weights [N, blocks, bytes] with a scale and a zero point for each block along K."""
     if call.attrs.get("weight_prepacked", 0):
         raise call.refuse(f"weights packed for a device are not supported. Got {call.attrs['weight_prepacked']}")
-    n, k, size = (_positive(call, name) for name in ("N", "K", "block_size"))
+    n, k, size = (call.positive(name) for name in ("N", "K", "block_size"))
     bits = int(call.attrs.get("bits", 4))
     if not 2 <= bits <= 8 or size * bits % 8:
         msg = f"[{call.op}] bits must be 2 to 8 and fill the bytes of a block. Got {bits} and blocks of {size}"
@@ -190,7 +182,7 @@ def _matmul_nbits(call: Call) -> Results:
 @register("MatMulBnb4", domain=_DOMAIN)
 def _matmul_bnb4(call: Call) -> Results:
     """Codes of four bits, the earlier in the higher half of its byte, in blocks of the flat [N, K]."""
-    n, k, size = (_positive(call, name) for name in ("N", "K", "block_size"))
+    n, k, size = (call.positive(name) for name in ("N", "K", "block_size"))
     kind = int(call.attrs.get("quant_type", -1))
     if kind not in (0, 1):
         msg = f"[{call.op}] quant_type must be 0 or 1. Got {kind}"

@@ -6,9 +6,9 @@ from neo.errors import ModelError
 from neo.frontend.onnx.call import Call, Results
 from neo.frontend.onnx.registry import register
 
-__all__: list[str] = ["SAMPLE_MODES"]
+__all__: list[str] = []
 
-SAMPLE_MODES = {"bilinear": "linear", "bicubic": "cubic"}
+_SAMPLE_MODES = {"bilinear": "linear", "bicubic": "cubic"}
 
 _MODES = {"nearest": "nearest", "linear": "linear", "bilinear": "linear"}
 
@@ -31,9 +31,10 @@ def _upsample(call: Call) -> Results:
 
 
 @register("GridSample", since=16, until=20)
+@register("GridSample", domain="com.microsoft")
 def _grid_sample(call: Call) -> Results:
     mode = call.attrs.get("mode", "bilinear")
-    return call.finish("GridSample", call.inputs, {**call.attrs, "mode": SAMPLE_MODES.get(mode, mode)})
+    return call.finish("GridSample", call.inputs, {**call.attrs, "mode": _SAMPLE_MODES.get(mode, mode)})
 
 
 @register("RoiAlign", since=10, until=16)

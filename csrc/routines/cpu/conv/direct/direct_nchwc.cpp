@@ -244,17 +244,6 @@ void pack_direct_weight(const DirectPlan& plan, const float* weight, float* pack
   }
 }
 
-int64_t direct_bias_size(const DirectPlan& plan) {
-  return plan.shape.groups * plan.group_vectors * plan.lanes;
-}
-
-void pack_direct_bias(const DirectPlan& plan, const float* bias, float* packed) {
-  const int64_t group_oc = plan.shape.group_oc(), padded = plan.group_vectors * plan.lanes;
-  for (int64_t g = 0; g < plan.shape.groups; ++g) {
-    for (int64_t c = 0; c < padded; ++c) packed[g * padded + c] = c < group_oc ? bias[g * group_oc + c] : 0.0f;
-  }
-}
-
 void run_direct(const DirectPlan& plan, const TileKernels& kernels, const ConvOperands& args, int64_t task_begin,
                 int64_t task_end) {
   const ConvShape& s = plan.shape;

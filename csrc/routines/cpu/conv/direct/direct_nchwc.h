@@ -63,9 +63,6 @@ DirectPlan direct_run(DirectPlan plan, int64_t pixels);
 // padded. `weight` is OIHW.
 int64_t direct_weight_size(const DirectPlan& plan);
 void pack_direct_weight(const DirectPlan& plan, const float* weight, float* packed);
-// Bias in the order of the panels, padded with zeros.
-int64_t direct_bias_size(const DirectPlan& plan);
-void pack_direct_bias(const DirectPlan& plan, const float* bias, float* packed);
 
 void run_direct(const DirectPlan& plan, const TileKernels& kernels, const ConvOperands& args, int64_t task_begin,
                 int64_t task_end);

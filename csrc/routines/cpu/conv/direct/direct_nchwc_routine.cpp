@@ -7,6 +7,7 @@
 #include "routines/cpu/conv/direct/direct_nchwc.h"
 #include "routines/cpu/conv/direct/direct_nchwc_space.h"
 #include "routines/cpu/conv/kept_weights.h"
+#include "routines/cpu/conv/pack_bias.h"
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/microkernel/tile_cost.h"
 #include "routines/cpu/microkernel/used_kernels.h"
@@ -76,8 +77,8 @@ class DirectStep final : public ConvStep {
     weight_ = packed.floats(direct_weight_size(plan), {problem.weight},
                             [&](float* to) { pack_direct_weight(plan, problem.weight->constant->as<float>(), to); });
     if (problem.bias) {
-      bias_ = packed.floats(direct_bias_size(plan), {problem.bias},
-                            [&](float* to) { pack_direct_bias(plan, problem.bias->constant->as<float>(), to); });
+      bias_ = packed.floats(packed_bias_size(plan), {problem.bias},
+                            [&](float* to) { pack_bias(plan, problem.bias->constant->as<float>(), to); });
     }
   }
 
@@ -93,7 +94,7 @@ class DirectStep final : public ConvStep {
     call.args = bind(args);
     if (!weight_.defined()) {
       call.packed.weight = direct_weight_size(call.plan);
-      if (arguments_.bias >= 0) call.packed.bias = direct_bias_size(call.plan);
+      if (arguments_.bias >= 0) call.packed.bias = packed_bias_size(call.plan);
     }
     return Prepared::of(call, call.packed.bytes());
   }
@@ -198,7 +199,7 @@ class DirectRoutine final : public RoutineOf<DirectRoutine, ConvRoutine> {
     Candidate c = conv_candidate(workload, problem, target.lanes(), target.lanes());
     c.schedule = schedule;
     c.cost.time_us = estimate_us(problem, plan, target) + activation_us(problem.epilogue, *problem.y, target);
-    c.cost.packed_bytes = (direct_weight_size(plan) + (problem.bias ? direct_bias_size(plan) : 0)) * 4;
+    c.cost.packed_bytes = (direct_weight_size(plan) + (problem.bias ? packed_bias_size(plan) : 0)) * 4;
     if (has_run_time_weights(problem)) read_run_time_weights(c, workload, problem);
     return c;
   }

@@ -6,6 +6,7 @@
 #include "routines/cost/step_cost.h"
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/conv/fused/fused_convs_problem.h"
+#include "routines/cpu/conv/pack_bias.h"
 #include "routines/cpu/conv/pointwise/pointwise_with_prologue.h"
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/microkernel/tile_cost.h"
@@ -332,7 +333,7 @@ class PointwiseWithPrologueRoutine final : public RoutineOf<PointwiseWithPrologu
       c.cost.time_us =
           estimate_us(problem, plan, target) + activation_us(problem.conv.epilogue, *problem.conv.y, target);
       c.cost.packed_bytes = (weight_size(plan) + 2 * plan.blocks * plan.lanes +
-                             (problem.conv.bias ? direct_bias_size(plan.product) : 0)) *
+                             (problem.conv.bias ? packed_bias_size(plan.product) : 0)) *
                             4;
       c.cost.workspace_bytes = split_of(plan, target.threads).scratch_bytes();
       all.push_back(std::move(c));

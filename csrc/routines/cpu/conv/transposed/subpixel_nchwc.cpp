@@ -305,17 +305,6 @@ void pack_subpixel_weight(const SubpixelPlan& plan, const float* weight, float* 
   }
 }
 
-int64_t subpixel_bias_size(const SubpixelPlan& plan) {
-  return plan.shape.groups * plan.group_vectors * plan.lanes;
-}
-
-void pack_subpixel_bias(const SubpixelPlan& plan, const float* bias, float* packed) {
-  const int64_t group_oc = plan.shape.group_oc(), padded = plan.group_vectors * plan.lanes;
-  for (int64_t g = 0; g < plan.shape.groups; ++g) {
-    for (int64_t c = 0; c < padded; ++c) packed[g * padded + c] = c < group_oc ? bias[g * group_oc + c] : 0.0f;
-  }
-}
-
 void run_subpixel(const SubpixelPlan& plan, const TileKernels& kernels, const ConvOperands& args, int64_t task_begin,
                   int64_t task_end) {
   SubpixelTask task(plan, kernels, args);

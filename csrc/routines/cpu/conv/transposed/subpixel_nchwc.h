@@ -55,9 +55,6 @@ int64_t subpixel_work(const Im2colConvShape& shape);
 // a convolution O I/g K..., as in ONNX.
 int64_t subpixel_weight_size(const SubpixelPlan& plan);
 void pack_subpixel_weight(const SubpixelPlan& plan, const float* weight, float* packed);
-// Bias in the order of the panels, padded with zeros.
-int64_t subpixel_bias_size(const SubpixelPlan& plan);
-void pack_subpixel_bias(const SubpixelPlan& plan, const float* bias, float* packed);
 
 void run_subpixel(const SubpixelPlan& plan, const TileKernels& kernels, const ConvOperands& args, int64_t task_begin,
                   int64_t task_end);

@@ -5,6 +5,7 @@
 #include "routines/cost/step_cost.h"
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/conv/kept_weights.h"
+#include "routines/cpu/conv/pack_bias.h"
 #include "routines/cpu/conv/transposed/subpixel_nchwc.h"
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/microkernel/tile_cost.h"
@@ -176,8 +177,8 @@ class SubpixelStep final : public ConvStep {
     weight_ = packed.floats(subpixel_weight_size(plan), {problem.weight},
                             [&](float* to) { pack_subpixel_weight(plan, problem.weight->constant->as<float>(), to); });
     if (problem.bias) {
-      bias_ = packed.floats(subpixel_bias_size(plan), {problem.bias},
-                            [&](float* to) { pack_subpixel_bias(plan, problem.bias->constant->as<float>(), to); });
+      bias_ = packed.floats(packed_bias_size(plan), {problem.bias},
+                            [&](float* to) { pack_bias(plan, problem.bias->constant->as<float>(), to); });
     }
   }
 
@@ -279,7 +280,7 @@ class SubpixelRoutine final : public RoutineOf<SubpixelRoutine, ConvRoutine> {
     c.schedule = schedule;
     c.cost.time_us = estimate_us(problem, plan, tile_kernels_of(target.isa), target) +
                      activation_us(problem.epilogue, *problem.y, target);
-    c.cost.packed_bytes = (subpixel_weight_size(plan) + (problem.bias ? subpixel_bias_size(plan) : 0)) * 4;
+    c.cost.packed_bytes = (subpixel_weight_size(plan) + (problem.bias ? packed_bias_size(plan) : 0)) * 4;
     return c;
   }
 };
