@@ -52,7 +52,7 @@ template <class T>
 void add_columns(const ImageBlocks& blocks, const Tensor& x, const Tensor& y, Team& team) {
   const int64_t planes = blocks.output[0] * blocks.output[1], plane = element_count(blocks.image);
   const int64_t positions = element_count(blocks.positions), taps = element_count(blocks.block);
-  // Where each tap lies is the same in all planes.
+  // Each tap lies at the same place in all planes.
   std::vector<std::vector<TapOfAxis>> inside(static_cast<size_t>(taps));
   std::vector<int64_t> tap(blocks.block.size(), 0);
   for (std::vector<TapOfAxis>& axes : inside) {

@@ -144,7 +144,7 @@ def split_file(file: BinaryIO) -> Split | None:
         before, after = ([reader.bytes(f.start, f.end) for f in fields] for fields in (top[:at], top[at + 1 :]))
     except _OddError:
         return None
-    # What remains may be large, too: it is put together once.
+    # The rest may be large, too: it is put together once.
     return Split(b"".join([*before, _header(_GRAPH, sum(map(len, graph))), *graph, *after]), tensors)
 
 
