@@ -55,6 +55,7 @@ bool remove_identities(Graph& graph, const PassContext& context);
 bool split_reductions(Graph& graph, const PassContext& context);
 bool binarize_sum(Graph& graph, const PassContext& context);
 bool expand_deform_conv(Graph& graph, const PassContext& context);
+bool expand_double_convs(Graph& graph, const PassContext& context);
 bool expand_einsum(Graph& graph, const PassContext& context);
 bool expand_attention(Graph& graph, const PassContext& context);
 bool expand_losses(Graph& graph, const PassContext& context);

@@ -55,6 +55,7 @@ std::span<const Pass> standard_pipeline() {
       {"fold_biases", fold_biases},
       {"thin_single_taps", thin_single_taps},
       {"merge_covered_axes", merge_covered_axes},
+      {"expand_double_convs", expand_double_convs},
       {"fold_clamps", fold_clamps},
       {"split_groups", split_groups},
       {"split_volumes", split_volumes},

@@ -41,6 +41,7 @@ _LEFT_OUT = frozenset(
         "thin_single_taps",
         "split_groups",
         "split_volumes",
+        "expand_double_convs",
         "expand_einsum",
         "expand_losses",
         "expand_normalizations",

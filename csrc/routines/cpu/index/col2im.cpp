@@ -24,28 +24,37 @@ TapOfAxis tap_of_axis(const ImageBlocks& blocks, size_t axis, int64_t tap) {
   return {first, std::clamp<int64_t>(end <= 0 ? 0 : ceil_div(end, stride), first, count), offset};
 }
 
-// Adds the elements of one tap to where they lie in the plane, from an axis on.
+// Adds the elements of one tap to where they lie in the plane, from an axis on: the last two axes as rows.
 template <class T>
 void add_tap(const ImageBlocks& blocks, const std::vector<TapOfAxis>& tap, size_t axis, const T* x, T* plane) {
   const auto [first, behind, offset] = tap[axis];
   const int64_t stride = blocks.strides[axis];
-  if (axis + 1 == tap.size()) {
-    T* y = plane + offset;
-    if (stride == 1) {
-#pragma GCC ivdep
-      for (int64_t i = first; i < behind; ++i) y[i] += x[i];
-    } else {
-      for (int64_t i = first; i < behind; ++i) y[i * stride] += x[i];
+  if (axis + 2 < tap.size()) {
+    int64_t row = 1, line = 1;
+    for (size_t inner = axis + 1; inner < tap.size(); ++inner) {
+      row *= blocks.positions[inner];
+      line *= blocks.image[inner];
     }
+    for (int64_t i = first; i < behind; ++i)
+      add_tap(blocks, tap, axis + 1, x + i * row, plane + (offset + i * stride) * line);
     return;
   }
-  int64_t row = 1, line = 1;
-  for (size_t inner = axis + 1; inner < tap.size(); ++inner) {
-    row *= blocks.positions[inner];
-    line *= blocks.image[inner];
+  const bool has_rows = axis + 2 == tap.size();
+  const TapOfAxis& last = tap.back();
+  const int64_t begin = has_rows ? first : 0, end = has_rows ? behind : 1, step = blocks.strides.back();
+  const int64_t count = last.behind - last.first, row = blocks.positions.back(), line = blocks.image.back();
+  const T* from = x + last.first;
+  T* to = plane + last.offset + last.first * step + (has_rows ? offset * line : 0);
+  for (int64_t i = begin; i < end; ++i) {
+    const T* a = from + i * row;
+    T* y = to + i * stride * line;
+    if (step == 1) {
+#pragma GCC ivdep
+      for (int64_t j = 0; j < count; ++j) y[j] += a[j];
+    } else {
+      for (int64_t j = 0; j < count; ++j) y[j * step] += a[j];
+    }
   }
-  for (int64_t i = first; i < behind; ++i)
-    add_tap(blocks, tap, axis + 1, x + i * row, plane + (offset + i * stride) * line);
 }
 
 template <class T>
