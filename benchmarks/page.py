@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: A load average this much above the number of threads means that other programs were running.
 BUSY_LOAD = 1.5
-#: A model is slower than its best peer where the lower bound of the speed-up is less.
+#: A model is shown not to be slower than its best peer where the lower bound of the speed-up is at least this.
 NOT_SLOWER = 0.98
 
 
