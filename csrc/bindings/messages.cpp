@@ -106,7 +106,7 @@ struct NumberArray {
     const auto* first = static_cast<const char*>(static_cast<const void*>(&number));
     bytes->insert(bytes->end(), first, first + sizeof(T));
   }
-  // Makes room for the field that comes next, in which numbers lie as they are.
+  // Makes room for the numbers of the next field, which lie there as they are.
   void reserve_for(MessageBytes next) { bytes->reserve(bytes->size() + static_cast<size_t>(next.field().size())); }
   void add_next(MessageBytes& in) {
     if (field->kind == FieldKind::Float) return add(in.fixed<float>());
