@@ -98,6 +98,7 @@ DeviceInfo device_of(const Target& target) {
   info.has_subgroups = target.figures.has_subgroups;
   info.has_block_reads = target.figures.has_block_reads;
   info.has_matrices = target.figures.has_matrices;
+  info.has_dots = target.figures.has_dots;
   return info;
 }
 

@@ -40,6 +40,8 @@ struct DeviceInfo {
   bool has_subgroups = false;    // shuffles
   bool has_block_reads = false;  // of Intel's subgroups
   bool has_matrices = false;     // CUDA's matrix instructions on tf32
+  bool has_dots = false;         // instructions for products of four bytes and their sum
+  bool has_arm_dots = false;     // the same, by Arm's extension alone
   int64_t image_texels = 0;      // float32x4, of an image of a buffer at most; 0: no images
   bool is_host_unified = false;  // shares the host's memory
   bool computes = true;          // launches do what their kernels say

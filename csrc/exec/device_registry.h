@@ -21,6 +21,7 @@ struct DeviceFigures {
   bool has_block_reads = false;
   bool has_matrices = false;
   int64_t image_texels = 0;  // DeviceInfo's; 0: what the device at hand has, without one none
+  bool has_dots = false;
 };
 
 // The devices of one kind, in the driver's order. Without a driver or a device: a Resource error that says which of the

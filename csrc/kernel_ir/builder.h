@@ -73,6 +73,7 @@ class Builder {
   // Thread axes; dimension 0 is the fastest.
   Expr group(int dimension, std::string name, const Expr& extent);
   Expr local(int dimension, std::string name, int extent);
+  void round_each() { kernel_.rounds_each = true; }
   void subgroups(int size) { kernel_.subgroup_size = size; }
 
   Array shared(std::string name, DType dtype, int64_t elements);  // local memory

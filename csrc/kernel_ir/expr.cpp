@@ -142,6 +142,10 @@ ValueType result_type(Op op, const std::vector<Expr>& operands) {
       same(3);
       require(is_float(a.dtype));
       return a;
+    case Op::Dot4:
+      same(3);
+      require(a == kInt);
+      return a;
     default:
       mistyped(op, operands);
   }
@@ -156,11 +160,11 @@ std::string ValueType::to_string() const {
 
 std::string_view name(Op op) {
   static constexpr std::string_view kNames[] = {
-      "integer", "real",       "variable", "neg",    "bitnot", "not",    "add",     "sub",       "mul",  "div",
-      "mod",     "min",        "max",      "bitand", "bitor",  "bitxor", "shl",     "shr",       "less", "less_equal",
-      "equal",   "not_equal",  "and",      "or",     "select", "cast",   "bitcast", "broadcast", "lane", "vector",
-      "load",    "block_read", "exp",      "log",    "sqrt",   "tanh",   "sin",     "cos",       "erf",  "floor",
-      "ceil",    "round",      "abs",      "pow",    "fma",    "to_tf32"};
+      "integer", "real",       "variable", "neg",    "bitnot", "not",     "add",     "sub",       "mul",  "div",
+      "mod",     "min",        "max",      "bitand", "bitor",  "bitxor",  "shl",     "shr",       "less", "less_equal",
+      "equal",   "not_equal",  "and",      "or",     "select", "cast",    "bitcast", "broadcast", "lane", "vector",
+      "load",    "block_read", "exp",      "log",    "sqrt",   "tanh",    "sin",     "cos",       "erf",  "floor",
+      "ceil",    "round",      "abs",      "pow",    "fma",    "to_tf32", "dot4"};
   return kNames[static_cast<int>(op)];
 }
 
@@ -355,6 +359,10 @@ Expr select(const Expr& condition, const Expr& a, const Expr& b) {
 Expr fma(const Expr& a, const Expr& b, const Expr& c) {
   const ValueType type = c->type.with_lanes(std::max({a->type.lanes, b->type.lanes, c->type.lanes}));
   return make(Op::Fma, {matched(a, type), matched(b, type), matched(c, type)});
+}
+
+Expr dot4(const Expr& a, const Expr& b, const Expr& sum) {
+  return make(Op::Dot4, {a, b, sum});
 }
 
 Expr rewrite(const Expr& e, const std::function<Expr(const Expr&)>& change) {

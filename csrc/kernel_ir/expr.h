@@ -77,6 +77,7 @@ enum class Op : uint8_t {
   Pow,
   Fma,     // one rounding
   ToTf32,  // the nearest float32 of 11 significant bits, ties away from zero: what matrix instructions multiply
+  Dot4,    // a sum and the products of the four signed bytes of two int32: bytes of the same place, as int32
 };
 
 // The operation's name in messages: "add", "load".
@@ -178,6 +179,7 @@ Expr max(const Expr& a, const Expr& b);
 Expr ceildiv(const Expr& a, const Expr& b);  // of numbers >= 0
 Expr select(const Expr& condition, const Expr& a, const Expr& b);
 Expr fma(const Expr& a, const Expr& b, const Expr& c);
+Expr dot4(const Expr& a, const Expr& b, const Expr& sum);
 
 // A copy in which `change` replaced what it returns something for; not looked into further there. Operands first where
 // `change` returns nothing.

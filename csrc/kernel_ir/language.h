@@ -19,6 +19,10 @@ struct Features {
   enum class Subgroups : uint8_t { None, Khronos, Intel };  // Intel: with block reads and writes
   Subgroups subgroups = Subgroups::None;
   bool matrices = false;  // CUDA: matrix instructions on tf32, from compute capability 8.0 on
+  // Products of four bytes that sum by themselves. Native: cl_khr_integer_dot_product, or CUDA's dp4a, from compute
+  // capability 6.1 on; Arm: cl_arm_integer_dot_product_accumulate_int8.
+  enum class Dots : uint8_t { None, Native, Arm };
+  Dots dots = Dots::None;
 };
 
 // How one language of the C family says what all of them can say. A "%" stands for an operand.

@@ -55,7 +55,8 @@ class Printer {
     } else {
       device_body();
     }
-    return str(exprs_.preamble(), head, " {\n", out_, "}\n");
+    const bool contracts = language_.kind == LanguageKind::OpenClC && kernel_.rounds_each;
+    return str(exprs_.preamble(), contracts ? "#pragma OPENCL FP_CONTRACT OFF\n" : "", head, " {\n", out_, "}\n");
   }
 
  private:

@@ -249,6 +249,36 @@ std::string ExprPrinter::to_tf32(const Expr& e) {
   return str(name, "(", operand, ")");
 }
 
+std::string ExprPrinter::dot4(const Expr& e) {
+  const bool opencl = language_.has_vectors, native = features_.dots == Features::Dots::Native;
+  std::string body;  // of a, b and the sum c
+  if (opencl && native) {
+    extensions_.insert("cl_khr_integer_dot_product");
+    body = "  return c + dot_4x8packed_ss_int((uint)a, (uint)b);\n";
+  } else if (opencl && features_.dots == Features::Dots::Arm) {
+    extensions_.insert("cl_arm_integer_dot_product_accumulate_int8");
+    body = "  return arm_dot_acc(as_char4(a), as_char4(b), c);\n";
+  } else if (language_.kind == LanguageKind::CudaCpp && native) {
+    body =
+        "  int d;\n  asm(\"dp4a.s32.s32 %0, %1, %2, %3;\" : \"=r\"(d) : \"r\"(a), \"r\"(b), \"r\"(c));\n"
+        "  return d;\n";
+  } else {
+    const std::string byte = language_.type({DType::Int8, 1});
+    std::string sum;
+    for (const int shift : {0, 8, 16, 24}) {
+      const std::string of = shift == 0 ? "" : str(" >> ", shift);
+      const auto operand = [&](const char* name) {
+        return str("(", byte, ")", of.empty() ? std::string(name) : str("(", name, of, ")"));
+      };
+      sum += str(shift == 0 ? "" : " + ", operand("a"), " * ", operand("b"));
+    }
+    const std::string word = language_.type({DType::UInt32, 1});  // sums wrap
+    body = str("  return (int)((", word, ")c + (", word, ")(", sum, "));\n");
+  }
+  const std::string name = helper("dot4", str(language_.function, " int dot4(int a, int b, int c) {\n", body, "}\n"));
+  return str(name, "(", print(e->operands[0], 0), ", ", print(e->operands[1], 0), ", ", print(e->operands[2], 0), ")");
+}
+
 std::string ExprPrinter::literal(const Expr& e) const {
   const DType dtype = e->type.dtype;
   if (e->op == Op::Integer) {
@@ -446,6 +476,8 @@ std::string ExprPrinter::print(const Expr& e, int precedence) {
       return block_read(e);
     case Op::ToTf32:
       return to_tf32(e);
+    case Op::Dot4:
+      return dot4(e);
     default:
       return math(e);
   }
@@ -454,6 +486,9 @@ std::string ExprPrinter::print(const Expr& e, int precedence) {
 std::string ExprPrinter::preamble() const {
   std::string out;
   if (language_.kind == LanguageKind::OpenClC) {
+    for (const std::string& extension : extensions_) {
+      if (extension.starts_with("cl_")) out += str("#pragma OPENCL EXTENSION ", extension, " : enable\n");
+    }
     if (extensions_.contains("fp64")) out += "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n";
     if (extensions_.contains("fp16")) out += "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n";
     if (features_.subgroups == Features::Subgroups::Khronos) {

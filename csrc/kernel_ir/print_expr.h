@@ -45,6 +45,7 @@ class ExprPrinter {
   std::string converted(const Expr& e);
   std::string block_read(const Expr& e);
   std::string to_tf32(const Expr& e);
+  std::string dot4(const Expr& e);
   std::string texel(const Memory& m, const Expr& index);
   std::string unique(const void* key, const std::string& wanted);
   std::string helper(const std::string& name, const std::string& text);

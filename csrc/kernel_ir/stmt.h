@@ -123,7 +123,8 @@ struct Kernel {
   std::vector<Parameter> parameters;
   std::array<Axis, 3> groups;  // no variable: one group
   std::array<Axis, 3> locals;
-  int subgroup_size = 0;  // 0: no subgroups. They lie along the first local axis, whose extent it divides.
+  bool rounds_each = false;  // every float operation is rounded by itself; else a product and a sum may round once
+  int subgroup_size = 0;     // 0: no subgroups. They lie along the first local axis, whose extent it divides.
   std::vector<Memory> local_buffers;
   Body body;
   bool is_verified = false;  // as it is now: what changes a kernel leaves it false

@@ -88,6 +88,7 @@ class Lanes {
       case Op::BlockRead:
       case Op::Bitcast:
       case Op::ToTf32:
+      case Op::Dot4:
         break;
       case Op::Cast:
         return cast(wide(e->operands[0]), e->type.dtype);

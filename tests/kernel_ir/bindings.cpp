@@ -31,6 +31,9 @@ Features features_of(const std::string& subgroups) {
                 : subgroups == "khronos" ? Features::Subgroups::Khronos
                                          : Features::Subgroups::None;
   f.matrices = subgroups == "matrices";
+  f.dots = subgroups == "dots"       ? Features::Dots::Native
+           : subgroups == "arm_dots" ? Features::Dots::Arm
+                                     : Features::Dots::None;
   return f;
 }
 
@@ -80,6 +83,7 @@ class Runner {
     if (info.has_subgroups) {
       features.subgroups = info.has_block_reads ? Features::Subgroups::Intel : Features::Subgroups::Khronos;
     }
+    features.dots = info.has_dots ? Features::Dots::Native : Features::Dots::None;
     Launch launch;
     launch.program = device_->compile({.text = print(k, language, features)});
     launch.kernel = entry_name(k, language);

@@ -8,10 +8,26 @@ namespace neo::kernel::examples {
 const Table& all() {
   static const Table table = [] {
     Table t;
-    for (const Kernel& k : {gemm_registers("gemm_6x4x16", 6, 4, 16), gemm_registers("gemm_6x2x8", 6, 2, 8),
-                            gemm_local(), scan_blocks(), scan_totals(), scan_add(), sort_blocks(), sort_merge(),
-                            conv_subgroup(), softmax_subgroup(), eltwise_vector(), mirror_vector(), repeat_strided(),
-                            gather_rows(), histogram(), gemm_matrices(), round_to_tf32(), image_blur()}) {
+    for (const Kernel& k : {gemm_registers("gemm_6x4x16", 6, 4, 16),
+                            gemm_registers("gemm_6x2x8", 6, 2, 8),
+                            gemm_local(),
+                            scan_blocks(),
+                            scan_totals(),
+                            scan_add(),
+                            sort_blocks(),
+                            sort_merge(),
+                            conv_subgroup(),
+                            softmax_subgroup(),
+                            eltwise_vector(),
+                            mirror_vector(),
+                            repeat_strided(),
+                            gather_rows(),
+                            histogram(),
+                            gemm_matrices(),
+                            round_to_tf32(),
+                            image_blur(),
+                            dot_bytes(),
+                            scale_codes()}) {
       t.emplace(k.name, k);
     }
     return t;
@@ -85,6 +101,7 @@ void build_wrong(const std::string& name) {
          b.subgroups(32);
          b.when(thread < 8, [&] { b.multiply_matrices(four, broadcast(x[g], 2), four); });
        }},
+      {"floats as words of bytes", [&] { y[g] = cast(dot4(x[g], x[g], x[g]), DType::Float32); }},
       {"integers to tf32", [&] { y[g] = make(Op::ToTf32, {l}); }},
       {"block read that differs",
        [&] {

@@ -24,6 +24,8 @@ Kernel gather_rows();
 Kernel histogram();
 Kernel gemm_matrices();
 Kernel round_to_tf32();
+Kernel dot_bytes();
+Kernel scale_codes();
 Kernel image_blur();
 
 using Table = std::map<std::string, Kernel>;

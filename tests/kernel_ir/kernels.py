@@ -86,6 +86,21 @@ def blur(rng, n):
     return {"n": n}, {}, {"x": x, "w": w}, {"y": y}
 
 
+def dot_bytes(rng, n):
+    x, z = (rng.integers(-(2**31), 2**31, n).astype("i4") for _ in range(2))
+    x[: n // 2], z[: n // 4] = np.iinfo("i4").min // 255, 0x7F7F7F7F
+    c = rng.choice(np.array([0, 5, -7, 2**31 - 1, -(2**31)], "i8"), n)
+    products = (x.view("i1").astype("i8") * z.view("i1")).reshape(n, 4).sum(1)
+    return {"n": n}, {}, {"x": x, "z": z, "c": c.astype("i4")}, {"y": (products + c).astype("i4")}
+
+
+def scale_codes(rng, n):
+    x, z = rng.integers(0, 256, 4 * n).astype("u1"), rng.integers(-128, 128, 4 * n).astype("i1")
+    scale, total = np.float32(0.1), x.astype("i4") + z
+    expected = {"y": total.astype("f4") * scale + np.float32(1), "low": total.astype("u1")}
+    return {"n": n}, {"scale": float(scale)}, {"x": x, "z": z}, expected
+
+
 # (kernel, id, sizes, numbers, arrays that go in, arrays that come out); what is no multiple of a block is the rule.
 def cases():
     rng = np.random.default_rng(7)
@@ -109,6 +124,9 @@ def cases():
         ("gemm_matrices", gemm_tf32, (1, 1, 1)),
         ("gemm_matrices", gemm_tf32, (37, 19, 29)),
         ("gemm_matrices", gemm_tf32, (16, 16, 8)),
+        ("dot_bytes", dot_bytes, (1,)),
+        ("dot_bytes", dot_bytes, (997,)),
+        ("scale_codes", scale_codes, (97,)),
     ]
     return [(kernel, *make(rng, *sizes)) for kernel, make, sizes in table]
 

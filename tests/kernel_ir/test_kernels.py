@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.kernel_ir.kernels import argsort, cases, scan, scan_reference, tf32, whole, with_ties
+from tests.kernel_ir.kernels import argsort, cases, scale_codes, scan, scan_reference, tf32, whole, with_ties
 
 CASES = cases()
 IDS = [f"{name}-{'x'.join(map(str, sizes.values()))}" for name, sizes, *_ in CASES]
@@ -24,7 +24,10 @@ def test_a_kernel_computes_what_it_should(launch, case):
     arrays = whole(name, sizes, given)
     launch(name, sizes, arrays, numbers)
     for output, right in expected.items():
-        np.testing.assert_allclose(arrays[output].reshape(right.shape), right, rtol=2e-5, atol=2e-5)
+        if right.dtype.kind in "iu":
+            np.testing.assert_array_equal(arrays[output].reshape(right.shape), right)
+        else:
+            np.testing.assert_allclose(arrays[output].reshape(right.shape), right, rtol=2e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize(("n", "starting"), [(1, 0.0), (511, 0.1), (513, 0.0), (40_000, 0.002), (2_000, 1.0)])
@@ -49,3 +52,10 @@ def test_rounding_to_tf32(launch):
     launch("round_to_tf32", {"n": x.size}, arrays, {})
     np.testing.assert_array_equal(arrays["y"], tf32(x))
     assert np.count_nonzero(arrays["y"] != x) > 200
+
+
+def test_products_and_sums_are_each_rounded(launch):
+    sizes, numbers, given, expected = scale_codes(np.random.default_rng(1), 1000)
+    arrays = whole("scale_codes", sizes, given)
+    launch("scale_codes", sizes, arrays, numbers)
+    np.testing.assert_array_equal(arrays["y"], expected["y"])

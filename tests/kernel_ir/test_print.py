@@ -36,6 +36,12 @@ GOLDEN = [
     ("image_blur", "c", "none"),
     ("gemm_matrices", "cuda", "matrices"),
     ("gemm_matrices", "c", "none"),
+    ("dot_bytes", "opencl", "none"),
+    ("dot_bytes", "opencl", "dots"),
+    ("dot_bytes", "opencl", "arm_dots"),
+    ("dot_bytes", "cuda", "dots"),
+    ("dot_bytes", "c", "none"),
+    ("scale_codes", "opencl", "none"),
 ]
 
 
@@ -59,7 +65,9 @@ def test_a_block_that_fits_is_not_guarded():
 
 
 @pytest.mark.nvcc
-@pytest.mark.parametrize(("capability", "features"), [(87, "matrices"), (90, "matrices"), (75, "none")])
+@pytest.mark.parametrize(
+    ("capability", "features"), [(87, "matrices"), (90, "matrices"), (87, "dots"), (75, "dots"), (75, "none")]
+)
 def test_cuda_compiles_for_edge_and_data_centre(nvcc, capability, features):
     texts = {f"kernel{i}.cu": kernels.print(name, "cuda", features) for i, name in enumerate(kernels.names())}
     every = "".join(f'namespace kernel{i} {{\n#include "kernel{i}.cu"\n}}\n' for i in range(len(texts)))

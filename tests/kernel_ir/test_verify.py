@@ -29,6 +29,7 @@ MISTAKES = {
     "matrices of a small subgroup": r"a product of matrices needs subgroups of 32 threads\. Got 16",
     "matrices that are too wide": r"float32x2 of the second\. Got float32x4, float32x4, float32x4",
     "matrices under a thread's condition": r"a product of matrices must be reached by all threads",
+    "floats as words of bytes": r"dot4 must fit its operands\. Got float32",
     "integers to tf32": r"to_tf32 must fit its operands\. Got int32",
     "block read that differs": r"starts at one place for the whole subgroup\. Got l",
     "types": r"add must fit its operands\. Got float32, int32",

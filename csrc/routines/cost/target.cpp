@@ -64,7 +64,10 @@ std::vector<DeviceTarget>& mutable_device_targets() {
        "Intel Graphics through OpenCL; the figures of an HD 505",
        DeviceKind::OpenCl,
        {216, 14, 10, 20, 8, "opencl", true, true, false, 1 << 27}},
-      {"cuda", "NVIDIA; the figures of an A100", DeviceKind::Cuda, {19500, 1555, 4, 8, 20, "cuda", true, false, true}},
+      {"cuda",
+       "NVIDIA; the figures of an A100",
+       DeviceKind::Cuda,
+       {19500, 1555, 4, 8, 20, "cuda", true, false, true, 0, true}},
       {"null", "plans and prints, computes nothing", DeviceKind::Null, {400, 30, 8, 15, 8, "opencl", false, false}},
   };
   return targets;

@@ -170,6 +170,8 @@ Dialect dialect_of(const DeviceInfo& device) {
   // Khronos's subgroups have as many threads as the driver likes: only Intel's can be asked for a size.
   if (device.has_block_reads) dialect.features.subgroups = kernel::Features::Subgroups::Intel;
   dialect.features.matrices = device.has_matrices;
+  using Dots = kernel::Features::Dots;
+  dialect.features.dots = device.has_dots ? Dots::Native : device.has_arm_dots ? Dots::Arm : Dots::None;
   return dialect;
 }
 

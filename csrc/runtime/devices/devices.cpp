@@ -54,6 +54,7 @@ std::vector<std::string> DeviceInfo::lacks() const {
   if (!has_block_reads && kind == DeviceKind::OpenCl) words.emplace_back("block reads");
   if (image_texels == 0 && kind == DeviceKind::OpenCl) words.emplace_back("images");
   if (!has_matrices && kind == DeviceKind::Cuda) words.emplace_back("matrix instructions");
+  if (!has_dots && !has_arm_dots) words.emplace_back("products of bytes");
   if (!is_host_unified) words.emplace_back("the host's memory");
   return words;
 }

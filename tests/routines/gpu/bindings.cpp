@@ -51,6 +51,7 @@ kernel::Features features_of(const std::string& subgroups) {
                 : subgroups == "khronos" ? kernel::Features::Subgroups::Khronos
                                          : kernel::Features::Subgroups::None;
   f.matrices = subgroups == "matrices";
+  f.dots = subgroups == "dots" ? kernel::Features::Dots::Native : kernel::Features::Dots::None;
   return f;
 }
 

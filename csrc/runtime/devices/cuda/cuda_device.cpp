@@ -365,6 +365,7 @@ DeviceInfo cuda_info(int device) {
   info.has_float64 = true;
   info.has_subgroups = true;
   info.has_matrices = info.version >= 80;
+  info.has_dots = info.version >= 61;
   info.is_host_unified = attribute(cuda::kIntegrated) != 0;
   return info;
 }

@@ -441,6 +441,8 @@ DeviceInfo opencl_info(opencl::Platform platform, opencl::DeviceId id) {
   info.has_float64 = has("cl_khr_fp64");
   info.has_block_reads = has("cl_intel_subgroups");
   info.has_subgroups = info.has_block_reads || (has("cl_khr_subgroups") && has("cl_khr_subgroup_shuffle"));
+  info.has_dots = has("cl_khr_integer_dot_product");
+  info.has_arm_dots = has("cl_arm_integer_dot_product_accumulate_int8");
   info.is_host_unified = number_of<uint32_t>(id, opencl::kDeviceHostUnifiedMemory) != 0;
   if (number_of<uint32_t>(id, opencl::kDeviceImageSupport) != 0) {
     // The bytes before an image's first texel count.
