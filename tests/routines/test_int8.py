@@ -316,9 +316,8 @@ def test_residual(seed: int, depthwise: bool, tier: str) -> None:
     conv_case(seed, depthwise, residual="rounded").check(tier, {"q": DEPTHWISE if depthwise else BLOCKED})
 
 
-@by_tier
-@pytest.mark.parametrize("seed", range(CASES))
-def test_product(seed: int, tier: str) -> None:
+def product_case(seed: int) -> Codes:
+    """A product of matrices, every third one with a function behind it."""
     case = Codes(seed)
     random = case.random
     depth, columns = int(random.integers(1, 70)), int(random.integers(1, 70))
@@ -337,13 +336,17 @@ def test_product(seed: int, tier: str) -> None:
     case.finish(case.add(case.float, "QuantizeLinear", [made, *(g[0] for g in y_grid)], "q"), whole)
     if seed % 3 == 0:
         case.apply("Erf", y_grid)
-    case.check(tier, {"f" if seed % 3 == 0 else "q": GEMM})
+    return case
 
 
 @by_tier
-@pytest.mark.parametrize("convolves", [False, True], ids=["product", "convolution"])
-@pytest.mark.parametrize("seed", range(CASES // 3))
-def test_constant_added_to_rounded_sums(seed: int, convolves: bool, tier: str) -> None:
+@pytest.mark.parametrize("seed", range(CASES))
+def test_product(seed: int, tier: str) -> None:
+    product_case(seed).check(tier, {"f" if seed % 3 == 0 else "q": GEMM})
+
+
+def addend_case(seed: int, convolves: bool) -> Codes:
+    """A product whose rounded sums a constant is added to."""
     case = Codes(seed)
     random = case.random
     depth, columns = int(random.integers(1, 70)), int(random.integers(1, 70))
@@ -369,7 +372,14 @@ def test_constant_added_to_rounded_sums(seed: int, convolves: bool, tier: str) -
             ends[i] = case.add(graph, "Relu", [ends[i]], "relu")
         ends[i] = case.add(graph, "QuantizeLinear", [ends[i], *(g[i] for g in last)], "q")
     case.finish(*ends)
-    case.check(tier, {"q": BLOCKED if convolves else GEMM})
+    return case
+
+
+@by_tier
+@pytest.mark.parametrize("convolves", [False, True], ids=["product", "convolution"])
+@pytest.mark.parametrize("seed", range(CASES // 3))
+def test_constant_added_to_rounded_sums(seed: int, convolves: bool, tier: str) -> None:
+    addend_case(seed, convolves).check(tier, {"q": BLOCKED if convolves else GEMM})
 
 
 @by_tier
@@ -474,10 +484,7 @@ def test_says_why_two_values_are_not_multiplied() -> None:
         assert rejections(graph, "scalar", "m")[MATMUL] == reason
 
 
-@by_tier
-@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "GlobalAveragePool"])
-@pytest.mark.parametrize("seed", range(8))
-def test_pool(seed: int, op: str, tier: str) -> None:
+def pool_case(seed: int, op: str) -> Codes:
     case = Codes(seed)
     random = case.random
     rank = pick(random, [1, 2, 2, 3])
@@ -501,7 +508,14 @@ def test_pool(seed: int, op: str, tier: str) -> None:
         case.add(case.float, "QuantizeLinear", [made, *(g[0] for g in y_grid)], "q"),
         case.add(case.whole, "QuantizeLinear", [whole, *(g[1] for g in y_grid)], "q"),
     )
-    case.check(tier, {"q": POOL})
+    return case
+
+
+@by_tier
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "GlobalAveragePool"])
+@pytest.mark.parametrize("seed", range(8))
+def test_pool(seed: int, op: str, tier: str) -> None:
+    pool_case(seed, op).check(tier, {"q": POOL})
 
 
 def test_says_why_not() -> None:

@@ -17,10 +17,10 @@ LINEAR = "cpu:int8/linear"
 POOL = "cpu:int8/pool_nchwc"
 
 
-@by_tier
-@pytest.mark.parametrize("form", ["Add", "Mul", "Sub", "Add Relu", "HardSwish", "Sigmoid", "Tanh Relu", "requantize"])
-@pytest.mark.parametrize("dims", [[2, 5, 3], [1, 32, 4, 4], [7], []], ids=str)
-def test_elementwise(form: str, dims: list[int], tier: str) -> None:
+FORMS = ["Add", "Mul", "Sub", "Add Relu", "HardSwish", "Sigmoid", "Tanh Relu", "requantize"]
+
+
+def elementwise_case(form: str, dims: list[int]) -> Codes:
     case = Codes(len(form) + len(dims))
     types = [pick(case.random, ["uint8", "int8"]) for _ in range(3)]
     x = case.input(types[0], dims)
@@ -44,14 +44,21 @@ def test_elementwise(form: str, dims: list[int], tier: str) -> None:
         for i, (g, v) in enumerate(zip((case.float, case.whole), values, strict=True))
     ]
     case.finish(*ends)
-    case.check(tier, {"q": ELTWISE})
+    return case
 
 
 @by_tier
-@pytest.mark.parametrize("form", ["Mul", "Mul first", "Add", "Sub", "Mul Relu"])
-@pytest.mark.parametrize("dims", [[2, 5, 3, 7], [1, 32, 9], [2, 40, 4, 3, 2], [1, 16, 70, 70], [2, 0, 3]], ids=str)
-def test_one_code_for_each_channel_of_an_image(form: str, dims: list[int], tier: str) -> None:
-    """As gates are: combined with all codes of its channel, in both layouts."""
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dims", [[2, 5, 3], [1, 32, 4, 4], [7], []], ids=str)
+def test_elementwise(form: str, dims: list[int], tier: str) -> None:
+    elementwise_case(form, dims).check(tier, {"q": ELTWISE})
+
+
+GATES = ["Mul", "Mul first", "Add", "Sub", "Mul Relu"]
+
+
+def gate_case(form: str, dims: list[int]) -> Codes:
+    """One code for each channel of an image, combined with all codes of its channel."""
     case = Codes(len(form) + len(dims))
     op, *rest = form.split()
     types = [pick(case.random, ["uint8", "int8"]) for _ in range(3)]
@@ -69,6 +76,15 @@ def test_one_code_for_each_channel_of_an_image(form: str, dims: list[int], tier:
             y = case.add(g, "Relu", [y], "relu")
         ends.append(case.add(g, "QuantizeLinear", [y, *(k[i] for k in grids[2])], "q"))
     case.finish(*ends)
+    return case
+
+
+@by_tier
+@pytest.mark.parametrize("form", GATES)
+@pytest.mark.parametrize("dims", [[2, 5, 3, 7], [1, 32, 9], [2, 40, 4, 3, 2], [1, 16, 70, 70], [2, 0, 3]], ids=str)
+def test_one_code_for_each_channel_of_an_image(form: str, dims: list[int], tier: str) -> None:
+    """As gates are, in both layouts."""
+    case = gate_case(form, dims)
     case.check(tier, {"q": ELTWISE})
     layouts = {str(c["outputs"]) for c in candidates(case.float, tier, "q") if c["routine"] == ELTWISE}
     assert len(layouts) == (1 if dims[1] < 2 else 2)

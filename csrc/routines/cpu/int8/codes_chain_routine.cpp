@@ -366,7 +366,7 @@ class CodesChainRoutine final : public RoutineOf<CodesChainRoutine> {
     bool may_be = true, must_be = true;
     for (const auto* pointwise : {&problem.expand, &problem.project}) {
       if (!*pointwise) continue;
-      const std::vector<bool> bytes = may_be_bytes(**pointwise);
+      const std::vector<bool> bytes = may_be_bytes((*pointwise)->product);
       may_be = may_be && std::find(bytes.begin(), bytes.end(), true) != bytes.end();
       must_be = must_be && std::find(bytes.begin(), bytes.end(), false) == bytes.end();
     }

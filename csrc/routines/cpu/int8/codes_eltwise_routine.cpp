@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "base/check.h"
 #include "base/int_math.h"
@@ -11,111 +10,33 @@
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
-#include "routines/patterns/code_function.h"
-#include "routines/patterns/code_grid.h"
-#include "routines/patterns/epilogue.h"
+#include "routines/patterns/codes_eltwise.h"
 
 namespace neo {
 namespace {
 
-const Node* linear_source(const Value* value) {
-  const Node* node = value ? value->producer : nullptr;
-  return node && node->op == "DequantizeLinear" && !value->constant ? node : nullptr;
+CodesBinary binary_of(const CodesEltwise& e) {
+  CodesBinary f;
+  f.op = static_cast<CodesBinary::Op>(e.op);
+  f.a_is_signed = e.x_grid.is_signed();
+  f.a_zero = e.x_grid.zero;
+  f.a_scale = e.x_grid.scale;
+  f.b_is_signed = e.other_grid.is_signed();
+  f.b_zero = e.other_grid.zero;
+  f.b_scale = e.other_grid.scale;
+  f.y_is_signed = e.y_grid.is_signed();
+  f.y_zero = e.y_grid.zero;
+  f.y_scale = e.y_grid.scale;
+  f.lo = static_cast<float>(e.lo - f.y_zero);
+  f.hi = static_cast<float>(e.hi - f.y_zero);
+  return f;
 }
-
-std::optional<CodesBinary::Op> binary_op(const Node& node) {
-  if (node.op == "Add") return CodesBinary::Op::Add;
-  if (node.op == "Sub") return CodesBinary::Op::Sub;
-  if (node.op == "Mul") return CodesBinary::Op::Mul;
-  return std::nullopt;
-}
-
-// Whether a value has one element for each channel of each image of an image's shape.
-bool is_by_image_channel(const Shape& shape, const Shape& image) {
-  if (shape.rank() != image.rank() || shape.rank() < 3 || !(shape[0] == image[0]) || !(shape[1] == image[1]))
-    return false;
-  for (int i = 2; i < shape.rank(); ++i) {
-    if (!shape[i].is(1)) return false;
-  }
-  return true;
-}
-
-// A function of codes: of one value, whose 256 results are a table, or Add, Sub or Mul of two, clamped.
-struct CodesEltwise {
-  const Value* x = nullptr;
-  const Value* other = nullptr;  // of two
-  const Value* y = nullptr;
-  bool repeats = false;  // `other` has one code for each channel of each image
-  CodesBinary binary;
-
-  static std::optional<CodesEltwise> read(const Workload& workload, std::string* why) {
-    const auto reject = [&](const char* reason) {
-      if (why) *why = reason;
-      return std::nullopt;
-    };
-    CodesEltwise e;
-    e.y = workload.outputs.front();
-    const auto y_grid = read_code_grid(workload.root());
-    if (!y_grid) return reject("the result is not 8-bit codes of one constant scale");
-    std::vector<const Node*> sources;
-    for (const Node* node : workload.nodes) {
-      if (node->op != "DequantizeLinear") continue;
-      if (!read_code_grid(*node)) return reject("an operand is not 8-bit codes of one constant scale");
-      const bool is_outer = workload.input_index(node->inputs[0]) >= 0;
-      const bool is_new = std::none_of(sources.begin(), sources.end(),
-                                       [&](const Node* other) { return other->inputs[0] == node->inputs[0]; });
-      if (is_outer && is_new) sources.push_back(node);
-    }
-    if (sources.empty() || sources.size() > 2) return reject("it is not a function of one or two values of codes");
-    if (sources.size() == 1) {
-      e.x = sources[0]->inputs[0];
-      return is_code_function(workload.nodes, e.x) ? std::optional(e) : reject("an operand is broadcast");
-    }
-    if (workload.nodes.size() < 4) return reject("the function of two values is not a sum or product");
-    const Node& node = *workload.nodes[2];
-    const auto op = binary_op(node);
-    if (!op || workload.nodes.size() > 5) return reject("the function of two values is not a sum or product");
-    // The operands in the node's order, but for one that is broadcast, which is the second.
-    const Node* first = linear_source(node.inputs[0]);
-    const Node* second = linear_source(node.inputs[1]);
-    if (!first || !second) return reject("an operand is not codes");
-    const Shape& shape = e.y->shape();
-    if (*op != CodesBinary::Op::Sub && !(first->outputs[0]->shape() == shape)) std::swap(first, second);
-    e.x = first->inputs[0];
-    e.other = second->inputs[0];
-    e.repeats = !(e.other->shape() == shape);
-    if (!(e.x->shape() == shape) || (e.repeats && !is_by_image_channel(e.other->shape(), shape)))
-      return reject("an operand is broadcast");
-    const CodeGrid p = *read_code_grid(*first), q = *read_code_grid(*second);
-    CodesBinary& f = e.binary;
-    f.op = *op;
-    f.a_is_signed = p.is_signed();
-    f.a_zero = p.zero;
-    f.a_scale = p.scale;
-    f.b_is_signed = q.is_signed();
-    f.b_zero = q.zero;
-    f.b_scale = q.scale;
-    f.y_is_signed = y_grid->is_signed();
-    f.y_zero = y_grid->zero;
-    f.y_scale = y_grid->scale;
-    int32_t lo = y_grid->lo(), hi = y_grid->hi();
-    if (workload.nodes.size() == 5) {
-      const auto clamp = read_clamp(*workload.nodes[3]);
-      if (!clamp) return reject("the function of two values is not a sum or product");
-      lo = y_grid->code_of(clamp->lo);
-      hi = y_grid->code_of(clamp->hi);
-    }
-    f.lo = static_cast<float>(lo - f.y_zero);
-    f.hi = static_cast<float>(hi - f.y_zero);
-    return e;
-  }
-};
 
 class CodesEltwiseStep final : public KernelStep {
  public:
   CodesEltwiseStep(const CodesEltwise& e, const Candidate& candidate, const OpRegistry& ops, const Target& target,
                    PackedStore& packed)
-      : binary_(e.binary), repeats_(e.repeats), kernels_(NEO_PICK_TIER(target.isa, codes_kernels)()) {
+      : binary_(binary_of(e)), repeats_(e.repeats), kernels_(NEO_PICK_TIER(target.isa, codes_kernels)()) {
     x_ = argument_of(candidate, e.x);
     for (const auto& schema : candidate.inputs) y_ += schema.has_value();
     if (e.other) {
@@ -202,19 +123,7 @@ class CodesEltwiseRoutine final : public RoutineOf<CodesEltwiseRoutine> {
   std::vector<std::string_view> roots() const override { return {"QuantizeLinear"}; }
 
   std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
-    std::vector<Workload> found;
-    // The further back, the fewer tables.
-    for (CodeFunction& function : match_code_functions(root, users, graph))
-      found.push_back(Workload::of(std::move(function.nodes)));
-    const Node* clamp = root.inputs[0]->producer;
-    if (clamp && !read_clamp(*clamp)) clamp = nullptr;
-    const Node* node = clamp ? clamp->inputs[0]->producer : root.inputs[0]->producer;
-    const bool is_read = clamp && !read_only_by_one(clamp->inputs[0], users, graph);
-    if (node && !is_read && read_only_by_one(root.inputs[0], users, graph)) {
-      auto binary = match_binary(*node, clamp ? std::vector{&root, clamp} : std::vector{&root});
-      found.insert(found.end(), std::make_move_iterator(binary.begin()), std::make_move_iterator(binary.end()));
-    }
-    return found;
+    return match_codes_eltwise(root, users, graph);
   }
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
@@ -246,18 +155,6 @@ class CodesEltwiseRoutine final : public RoutineOf<CodesEltwiseRoutine> {
                                          PackedStore& packed) {
     return std::make_unique<CodesEltwiseStep>(*CodesEltwise::read(*candidate.workload, nullptr), candidate, ops, target,
                                               packed);
-  }
-
- private:
-  // `behind`: the root and perhaps a clamp before it.
-  static std::vector<Workload> match_binary(const Node& node, std::vector<const Node*> behind) {
-    if (!binary_op(node) || node.has_attr("clamp_min") || node.has_attr("clamp_max")) return {};
-    const Node* a = linear_source(node.inputs[0]);
-    const Node* b = linear_source(node.inputs[1]);
-    if (!a || !b || a == b) return {};
-    std::vector<const Node*> nodes{a, b, &node};
-    nodes.insert(nodes.end(), behind.rbegin(), behind.rend());
-    return {Workload::of(std::move(nodes))};
   }
 };
 

@@ -10,45 +10,10 @@
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
-#include "routines/patterns/code_grid.h"
-#include "routines/patterns/epilogue.h"
+#include "routines/patterns/codes_pool.h"
 
 namespace neo {
 namespace {
-
-constexpr int kPoolNodes = 3;
-
-// DequantizeLinear, pool, QuantizeLinear.
-struct CodesPoolProblem {
-  const Node* pool = nullptr;
-  const Value* x = nullptr;
-  const Value* y = nullptr;
-  CodeGrid x_grid, y_grid;
-
-  bool is_global() const { return pool->op == "GlobalAveragePool"; }
-  bool is_average() const { return pool->op != "MaxPool"; }
-  int axes() const { return x->shape().rank() - 2; }
-
-  static std::optional<CodesPoolProblem> read(const Workload& workload, std::string* why) {
-    const auto reject = [&](const char* reason) {
-      if (why) *why = reason;
-      return std::nullopt;
-    };
-    if (workload.nodes.size() != kPoolNodes) return reject("there are no codes before the pool");
-    CodesPoolProblem p;
-    p.pool = workload.nodes[1];
-    p.x = workload.nodes[0]->inputs[0];
-    p.y = workload.outputs.front();
-    const auto x_grid = read_code_grid(*workload.nodes[0]), y_grid = read_code_grid(workload.root());
-    if (!x_grid || !y_grid) return reject("the codes are not 8-bit ones of one constant scale");
-    p.x_grid = *x_grid;
-    p.y_grid = *y_grid;
-    if (!p.is_average() && p.x_grid != p.y_grid) return reject("a maximum is rounded to another scale");
-    if (p.axes() < 1 || p.axes() > 3 || !p.x->shape()[1].is_constant()) return reject("not one to three spatial axes");
-    if (p.pool->has_attr("clamp_min") || p.pool->has_attr("clamp_max")) return reject("the pool is clamped");
-    return p;
-  }
-};
 
 // An axis before the columns: its window begins at o * stride - pad.
 struct CodesPoolAxis {
@@ -184,14 +149,7 @@ class CodesPoolRoutine final : public RoutineOf<CodesPoolRoutine> {
   std::vector<std::string_view> roots() const override { return {"QuantizeLinear"}; }
 
   std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
-    const Value* value = root.inputs[0];
-    const Node* pool = value->producer;
-    if (!pool || (pool->op != "MaxPool" && pool->op != "AveragePool" && pool->op != "GlobalAveragePool")) return {};
-    const Node* source = pool->inputs[0]->producer;
-    if (!source || source->op != "DequantizeLinear" || pool->outputs.size() != 1 ||
-        !read_only_by_one(value, users, graph))
-      return {};
-    return {Workload::of({source, pool, &root})};
+    return match_codes_pool(root, users, graph);
   }
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {

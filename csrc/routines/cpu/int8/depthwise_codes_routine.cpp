@@ -405,7 +405,7 @@ class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine, Int8
     const bool is_dense = !problem.geometry.is_depthwise() || problem.geometry.window.dilations.back() == 1;
     if (!has_dot_bytes(target) || !is_dense) return {CodesDepthwiseWords{}};
     std::vector<CodesDepthwiseWords> kinds;
-    for (const bool bytes : may_be_bytes(problem)) kinds.push_back({kByteCodes, !bytes});
+    for (const bool bytes : may_be_bytes(problem.product)) kinds.push_back({kByteCodes, !bytes});
     return kinds;
   }
 

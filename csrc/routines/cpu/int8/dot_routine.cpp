@@ -267,7 +267,7 @@ class DotRoutine : public Int8Routine {
         all.push_back(words);
         continue;
       }
-      for (const bool bytes : may_be_bytes(problem)) {
+      for (const bool bytes : may_be_bytes(problem.product)) {
         all.push_back(words);
         if (!bytes) all.back()["row_sums"] = 1;
       }

@@ -215,7 +215,7 @@ class FewChannelsRoutine final : public RoutineOf<FewChannelsRoutine, Int8Routin
   static std::vector<int64_t> codes_of(const Int8Problem& problem, const Target& target) {
     if (!has_dot_bytes(target)) return {kWordCodes};
     std::vector<int64_t> codes;
-    for (const bool bytes : may_be_bytes(problem)) codes.push_back(bytes ? kByteCodes : kWordCodes);
+    for (const bool bytes : may_be_bytes(problem.product)) codes.push_back(bytes ? kByteCodes : kWordCodes);
     return codes;
   }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,7 +7,7 @@
 
 #include "base/int_math.h"
 #include "routines/cpu/int8/dot_conv.h"
-#include "routines/patterns/int8_product.h"
+#include "routines/patterns/int8_columns.h"
 
 namespace neo {
 
@@ -26,31 +25,6 @@ double dot_word_cycles(double rows, double vectors, int64_t codes, const Target&
 
 // Cycles of a core in which a vector of sums becomes codes.
 double result_cycles(const Target& target);
-
-// The weights less their zero points; reads them.
-class Int8Weights {
- public:
-  explicit Int8Weights(const Int8Product& product);
-  // `k`: input channel of the group, then tap.
-  int32_t at(int64_t channel, int64_t k) const {
-    const uint8_t byte = codes_[by_rows_ ? channel * depth_ + k : k * channels_ + channel];
-    return numbers_[byte] - zeros_[static_cast<size_t>(channel)];
-  }
-  // Those of channels [channel, channel + count) for one k.
-  void read(int64_t channel, int64_t k, int64_t count, int32_t* to) const;
-  std::vector<int64_t> sums() const;  // of each channel
-  // What all weights of a channel are less by in words of bytes, so that these are the codes themselves.
-  int32_t shift(int64_t channel) const { return middle_ - zeros_[static_cast<size_t>(channel)]; }
-
- private:
-  Tensor tensor_;  // codes of 4 or 8 bits
-  const uint8_t* codes_ = nullptr;
-  std::array<int32_t, 256> numbers_;  // by code
-  std::vector<int32_t> zeros_;
-  int64_t channels_ = 0, depth_ = 0;
-  int32_t middle_ = 0;  // of the codes' range
-  bool by_rows_ = false;
-};
 
 // Where the constants by padded channel are packed: init, scale, add and mask of DotResult, the sums of the weights, by
 // which init changes with a zero point that only running tells, and the shift and the addend of DotResult.
@@ -95,13 +69,6 @@ struct Int8Problem {
   // of the given columns. `bytes` as in PackedColumns.
   CodeGrid bind_grid(const RunTimeGrid& grid, std::byte* const* args, int64_t padded, IndexRange columns, bool bytes,
                      int32_t* to, DotResult& result) const;
-
- private:
-  float step() const;
 };
-
-// Whether the weights less their zero points are bytes: yes or no, or either for those of a saved
-// module, which are not at hand.
-std::vector<bool> may_be_bytes(const Int8Problem& problem);
 
 }  // namespace neo
