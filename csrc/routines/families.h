@@ -59,6 +59,12 @@
   X(gpu_conv_subgroup_nchw16c)       \
   X(gpu_conv_tiled)                  \
   X(gpu_conv_tiled_tf32)             \
+  X(gpu_int8_conv_tiled)             \
+  X(gpu_int8_gemm)                   \
+  X(gpu_int8_conv_depthwise)         \
+  X(gpu_int8_linear)                 \
+  X(gpu_int8_eltwise)                \
+  X(gpu_int8_pool)                   \
   X(gpu_gemm)                        \
   X(gpu_gemm_tf32)                   \
   X(gpu_recurrent)                   \

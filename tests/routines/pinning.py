@@ -16,6 +16,11 @@ TIERS = [tier for tier in _native.host_tiers() if tier != "avx512_vnni"]
 EPSILON = float(np.finfo(np.float32).eps)
 
 
+def target_of(tier: str) -> str:
+    """Return the target of a tier of this host; devices are targets by themselves."""
+    return tier if tier in {"opencl", "cuda", "fake"} else f"cpu:{tier}"
+
+
 @dataclass
 class Pinned:
     """A compiled graph and the routine of each of its steps."""
@@ -38,7 +43,7 @@ def compile_pinned(
         pin = pins.get(node)
         return pin is None or routine == pin.removesuffix("{}") or routine.split("{")[0] == pin
 
-    problem = _native.build_problem(graph, f"cpu:{tier}", threads, allow)
+    problem = _native.build_problem(graph, target_of(tier), threads, allow)
     solution = solve(Problem.from_flat(Flat(*problem.flat)))
     module = problem.lower(list(solution.choice), float(solution.total), threads, keeps_denormals=keeps_denormals)
     return Pinned(module, {step["node"]: step["routine"] for step in module.steps if step["op"] != "neo.Adapt"})
@@ -56,7 +61,7 @@ def rejections(graph: _native.Graph, tier: str, node: str) -> dict[str, str]:
 
 
 def _entry(graph: _native.Graph, tier: str, node: str, threads: int = 1) -> dict[str, Any]:
-    problem = _native.build_problem(graph, f"cpu:{tier}", threads)
+    problem = _native.build_problem(graph, target_of(tier), threads)
     return next(entry for entry in problem.nodes if entry["name"] == node)
 
 

@@ -10,6 +10,7 @@
 #include "routines/gpu/search.h"
 #include "routines/gpu/target_model.h"
 #include "routines/patterns/conv_problem.h"
+#include "routines/patterns/int8_columns.h"
 
 namespace neo::gpu {
 namespace {
@@ -67,6 +68,7 @@ class ConvRoutine : public ProgramRoutine {
     std::string why;
     const auto problem = read_conv(workload, &why);
     if (!problem) return why;
+    if (has_codes_product(workload)) return "its operands are codes";
     if (const char* reason = rejects_problem(*problem, target)) return reason;
     return std::nullopt;
   }

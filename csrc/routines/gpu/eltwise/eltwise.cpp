@@ -74,6 +74,10 @@ class EltwiseWriter {
       : p_(problem), s_(schedule), m_(merge(problem)), b_("eltwise") {}
 
   kernel::Kernel write() {
+    const EltwiseStep* const steps = p_.program.step;
+    // Codes are those of the CPU.
+    if (std::any_of(steps, steps + p_.program.steps, [](const EltwiseStep& s) { return s.op == EltwiseOp::Quantize; }))
+      b_.round_each();
     const size_t axes = m_.axes.size();
     const Expr items =
         b_.size("items", 1, kMaxElements / s_.lanes);  // without rows: vectors of the output; else vectors of a row

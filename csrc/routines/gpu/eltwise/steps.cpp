@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "routines/gpu/int8/codes.h"
 
 namespace neo::gpu {
 
@@ -206,9 +207,12 @@ Expr apply_step(Builder& builder, const EltwiseStep& s, const Expr& a, const Exp
     case EltwiseOp::MulAdd:
       return a * b + c;
     case EltwiseOp::Quantize: {
-      const Expr code = builder.let("code", call(Op::Round, a / b) + c);
-      const Expr y = builder.let("held", clamp_nan(builder, code, p, q));
-      return select(y == y, y, c);
+      // Beyond this all codes are the last ones.
+      const Expr most = builder.let("most", n(2.0 * (static_cast<double>(s.q) - s.p)) * b);
+      const Expr bounded = builder.let("bounded", min(max(a, -most), most));
+      const Expr steps = exact_quotient(builder, bounded, b, exact_inverse(builder, b));
+      const Expr code = builder.let("code", call(Op::Round, steps) + c);
+      return select(a == a, builder.let("held", clamp_nan(builder, code, p, q)), c);
     }
     default:
       break;

@@ -9,6 +9,7 @@
 #include "routines/gpu/routine.h"
 #include "routines/gpu/search.h"
 #include "routines/gpu/target_model.h"
+#include "routines/patterns/int8_columns.h"
 
 namespace neo::gpu {
 namespace {
@@ -55,6 +56,7 @@ class GemmRoutine : public ProgramRoutine {
     std::string why;
     const auto problem = read_gemm(workload, &why);
     if (!problem) return why;
+    if (has_codes_product(workload)) return "its operands are codes";
     const Shape& a = problem->a->shape();
     const int summed = problem->geometry.transpose_a ? a.rank() - 2 : a.rank() - 1;
     if (a[summed].range().lo < 1) return "the summed axis may be empty";
