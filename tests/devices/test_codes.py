@@ -35,10 +35,9 @@ def products(module: Any) -> int:
     return sum(r in PRODUCTS for r in chosen)
 
 
-@pytest.mark.parametrize("target", ["cuda", "mali", "intel_graphics", "opencl"])
 @pytest.mark.parametrize("name", MODELS)
-def test_products_are_those_of_codes_on_every_target(name: str, target: str) -> None:
-    assert products(neo.compile(path_of(name), target=target)) >= MODELS[name]
+def test_products_are_those_of_codes(name: str) -> None:
+    assert products(neo.compile(path_of(name), target="cuda")) >= MODELS[name]
 
 
 def test_a_trained_network_has_the_outputs_of_the_cpu() -> None:
