@@ -31,7 +31,7 @@ def path_of(name: str) -> Any:
 def products(module: Any) -> int:
     """How many products of codes a module has; it may have no others on the CPU."""
     chosen = [n.options[0].routine.split("{")[0] for n in module.explain().nodes]
-    assert not [r for r in chosen if r.startswith("cpu:int8/") or "/conv" in r and r not in PRODUCTS]
+    assert not [r for r in chosen if r.startswith("cpu:int8/") or ("/conv" in r and r not in PRODUCTS)]
     return sum(r in PRODUCTS for r in chosen)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import onnx
@@ -98,7 +99,7 @@ def network() -> onnx.ModelProto:
     model = onnx.parser.parse_model(NETWORK)
     random = np.random.default_rng(5)
     for i, (shape, channels) in enumerate([([8, 3, 3, 3], 8), ([8, 1, 3, 3], 8), ([8, 8, 1, 1], 8), ([16, 5], 5)], 1):
-        arrays = {
+        arrays: dict[str, np.ndarray[Any, Any]] = {
             f"k{i}": random.integers(-127, 128, shape).astype(np.int8),
             f"m{i}": random.uniform(0.002, 0.01, channels).astype(np.float32),
             f"b{i}": random.standard_normal(channels).astype(np.float32),
@@ -125,5 +126,7 @@ if __name__ == "__main__":
 
     if len(sys.argv) > 2:
         neo.load_devices(sys.argv[2])
-    count = sum(check(*rest, sys.argv[1]) for _, *rest in cases(int(sys.argv[3]) if len(sys.argv) > 3 else 4))
+    count = 0
+    for _, one, name, routine in cases(int(sys.argv[3]) if len(sys.argv) > 3 else 4):
+        count += check(one, name, routine, sys.argv[1])
     print(f"{count} candidates")

@@ -127,5 +127,5 @@ def test_cuda_compiles_a_network_of_codes(network: Any, capability: int, tmp_pat
     assert any(name.startswith("codes_product") for name in texts)
     assert "dp4a.s32.s32" in "".join(texts.values())
     every = "".join(f'namespace k{i} {{\n#include "{name}"\n}}\n' for i, name in enumerate(texts))
-    command = [NVCC, "-cubin", "-std=c++17", "--fmad=false", f"-arch=sm_{capability}", "-o", "all.cubin", "all.cu"]
+    command = [str(NVCC), "-cubin", "-std=c++17", "--fmad=false", f"-arch=sm_{capability}", "-o", "all.cubin", "all.cu"]
     assert compiled(command, {**texts, "all.cu": every}, "all.cubin").read_bytes()[:4] == b"\x7fELF"
