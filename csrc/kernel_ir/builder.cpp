@@ -46,8 +46,9 @@ Expr Builder::number(std::string name, DType dtype) {
   return variable(v);
 }
 
-Array Builder::parameter(Space space, const std::string& name, ValueType type, const Expr& elements, Access access) {
-  auto memory = std::make_shared<const BufferInfo>(BufferInfo{name, type, space, access, elements});
+Array Builder::parameter(Space space, const std::string& name, ValueType type, const Expr& elements, Access access,
+                         DType storage) {
+  auto memory = std::make_shared<const BufferInfo>(BufferInfo{name, type, space, access, elements, storage});
   kernel_.parameters.emplace_back(memory);
   return {this, std::move(memory)};
 }

@@ -56,14 +56,15 @@ class Builder {
   // Parameters, in the order of the launch's arguments.
   Expr size(std::string name, int64_t lo, int64_t hi);  // int32
   Expr number(std::string name, DType dtype);
-  Array input(std::string name, DType dtype, const Expr& elements) {
-    return parameter(Space::Global, name, {dtype, 1}, elements, Access::Read);
+  // `storage`: as of BufferInfo.
+  Array input(std::string name, DType dtype, const Expr& elements, DType storage = DType::Undefined) {
+    return parameter(Space::Global, name, {dtype, 1}, elements, Access::Read, storage);
   }
-  Array output(std::string name, DType dtype, const Expr& elements) {
-    return parameter(Space::Global, name, {dtype, 1}, elements, Access::Write);
+  Array output(std::string name, DType dtype, const Expr& elements, DType storage = DType::Undefined) {
+    return parameter(Space::Global, name, {dtype, 1}, elements, Access::Write, storage);
   }
-  Array inout(std::string name, DType dtype, const Expr& elements) {
-    return parameter(Space::Global, name, {dtype, 1}, elements, Access::ReadWrite);
+  Array inout(std::string name, DType dtype, const Expr& elements, DType storage = DType::Undefined) {
+    return parameter(Space::Global, name, {dtype, 1}, elements, Access::ReadWrite, storage);
   }
   // Float32 that is only read, four at a time: a place is a texel.
   Array image(std::string name, const Expr& texels) {
@@ -97,7 +98,8 @@ class Builder {
  private:
   friend class Array;
   friend class Element;
-  Array parameter(Space space, const std::string& name, ValueType type, const Expr& elements, Access access);
+  Array parameter(Space space, const std::string& name, ValueType type, const Expr& elements, Access access,
+                  DType storage = DType::Undefined);
   Expr collective(CollectiveOp op, const Expr& value, const Expr& lane);
   void add_loop(std::string name, const Expr& begin, const Expr& end, LoopKind kind,
                 const std::function<void(Expr)>& body);

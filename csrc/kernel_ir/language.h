@@ -23,6 +23,8 @@ struct Features {
   // capability 6.1 on; Arm: cl_arm_integer_dot_product_accumulate_int8.
   enum class Dots : uint8_t { None, Native, Arm };
   Dots dots = Dots::None;
+  // OpenCL C: float16 is widened and narrowed by integers, since the driver's functions want vectors at aligned places.
+  bool software_halves = false;
 };
 
 // How one language of the C family says what all of them can say. A "%" stands for an operand.

@@ -1,5 +1,6 @@
 #include "kernel_ir/print.h"
 
+#include <algorithm>
 #include <optional>
 #include <unordered_set>
 
@@ -74,7 +75,7 @@ class Printer {
   }
 
   std::string pointer_type(const Memory& m) {
-    return str(language_.global, m->access == Access::Read ? "const " : "", exprs_.type(m->type), " *");
+    return str(language_.global, m->access == Access::Read ? "const " : "", exprs_.element_type(*m), " *");
   }
 
   std::string argument(const Memory& m) {
@@ -384,6 +385,10 @@ std::string print(const Kernel& kernel, LanguageKind kind, const Features& featu
   if (!kernel.is_verified) verify(kernel);
   Kernel lowered = kernel;
   lowered.is_verified = false;
+  const bool converts = std::any_of(lowered.parameters.begin(), lowered.parameters.end(), [](const Parameter& p) {
+    const auto* memory = std::get_if<Memory>(&p);
+    return memory != nullptr && (*memory)->converts();
+  });
   lowered = unroll(vectorize(simplify(lowered)));
   if (kind != LanguageKind::CudaCpp || !features.matrices) lowered = lower_matrices(lowered);
   const bool shuffles = kind == LanguageKind::CudaCpp
@@ -393,7 +398,7 @@ std::string print(const Kernel& kernel, LanguageKind kind, const Features& featu
     lowered = lower_subgroups(lowered);
   } else {
     lowered = lower_reductions(lowered);
-    if (kind == LanguageKind::CudaCpp || features.subgroups != Features::Subgroups::Intel) {
+    if (kind == LanguageKind::CudaCpp || features.subgroups != Features::Subgroups::Intel || converts) {
       lowered = lower_blocks(lowered);
     }
   }

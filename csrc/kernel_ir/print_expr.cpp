@@ -147,6 +147,10 @@ std::string ExprPrinter::element(const Memory& m, const Expr& index) {
   return str(name(m), "[", print(index, 0), "]");
 }
 
+std::string ExprPrinter::element_type(const BufferInfo& m) {
+  return m.converts() ? half_type(m.stored()) : type(m.type);
+}
+
 std::string ExprPrinter::texel(const Memory& m, const Expr& index) {
   if (language_.has_vectors) {
     const std::string behind = index.is(0) ? "" : str(" + ", print(index, 12));
@@ -167,6 +171,7 @@ std::string ExprPrinter::store(const Store& s) {
     return str("intel_sub_group_block_write", lanes, "((__global uint *)(", address(s.buffer, s.index), "), as_uint",
                lanes, "(", print(s.value, 0), "));");
   }
+  if (s.buffer->converts()) return store_converted(s);
   if (count == 1) return str(element(s.buffer, s.index), " = ", print(s.value, 0), ";");
   type(s.value->type);
   if (language_.has_vectors) {
@@ -467,6 +472,7 @@ std::string ExprPrinter::print(const Expr& e, int precedence) {
       return language_.kind == LanguageKind::PlainC ? str("(", of, "){", parts, "}") : str(of, "{{", parts, "}}");
     }
     case Op::Load: {
+      if (e->buffer->converts()) return load_converted(e->buffer, e->operands[0], lanes);
       if (lanes == e->buffer->type.lanes) return element(e->buffer, e->operands[0]);
       if (language_.has_vectors) return str("vload", lanes, "(0, ", address(e->buffer, e->operands[0]), ")");
       return str(load_function(e->type, unit_bytes(e->buffer, e->operands[0], e->type)), "(",

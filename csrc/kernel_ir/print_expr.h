@@ -26,6 +26,8 @@ class ExprPrinter {
   std::string element(const Memory& m, const Expr& index);
   // OpenCL C: the parameter behind an image, its first texel in what the driver was given.
   std::string first_texel(const Memory& m) { return unique(&m->elements, m->name + "_first"); }
+  // The type of an element in memory.
+  std::string element_type(const BufferInfo& m);
   std::string store(const Store& s);
   std::string atomic(const Atomic& s);
   std::string multiply_matrices(const MatrixMultiply& s);  // of CUDA
@@ -56,6 +58,11 @@ class ExprPrinter {
   int64_t unit_bytes(const Memory& m, const Expr& index, ValueType type) const;
   std::string load_function(ValueType type, int64_t unit_bytes);
   std::string store_function(ValueType type, int64_t unit_bytes);
+  // Memory in float16 or bfloat16, read and written as float32.
+  std::string load_converted(const Memory& m, const Expr& index, int lanes);
+  std::string store_converted(const Store& s);
+  std::string convert_function(DType storage, bool loads, int lanes);
+  std::string half_type(DType storage) const;
 
   const Language& language_;
   Features features_;

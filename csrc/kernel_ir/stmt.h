@@ -27,6 +27,13 @@ struct BufferInfo {
   Space space = Space::Global;
   Access access = Access::ReadWrite;
   Expr elements;  // of parameters a formula of the kernel's sizes, else a number
+  // Of a parameter's elements in memory where that is not their type: float16 or bfloat16 that is read and written as
+  // float32. Float32 says that with_storage() leaves the parameter as it is.
+  DType storage = DType::Undefined;
+
+  DType stored() const { return storage == DType::Undefined ? type.dtype : storage; }
+  int64_t bytes() const { return item_bytes(stored()) * type.lanes; }  // of an element in memory
+  bool converts() const { return stored() != type.dtype; }
 };
 using Memory = std::shared_ptr<const BufferInfo>;
 
@@ -135,6 +142,10 @@ struct Kernel {
 
 // Elements of one buffer at most: a little less than 2^31, for an index may pass through a slightly larger number.
 inline constexpr int64_t kMaxBufferElements = (int64_t{1} << 31) - (1 << 20);
+
+// The kernel with its parameters of float32 held in float16 or bfloat16, and named so; sums stay float32. Images, and
+// parameters that say their storage, stay as they are.
+Kernel with_storage(const Kernel& kernel, DType storage);
 
 // The extents of one launch, for given sizes.
 struct Geometry {

@@ -44,6 +44,10 @@ class Verifier {
             " that are only read. Got ", m->name, " of ", m->type.to_string());
     require(m->type.dtype != DType::Bool || m->space == Space::Register,
             "memory holds numbers, bools are uint8 there. Got ", m->name);
+    const bool is_half = m->storage == DType::Float16 || m->storage == DType::BFloat16;
+    require(!m->converts() || (is_half && m->space == Space::Global && m->type == kFloat),
+            "global memory of float32 may be held in float16 or bfloat16. Got ", m->name, " of ", m->type.to_string(),
+            " in ", name(m->stored()));
     if (m->space == Space::Global || is_image) return;
     const auto elements = m->elements.constant();
     require(elements && *elements > 0, "the size of ", name(m->space), " memory is a positive number. Got ",
@@ -360,6 +364,7 @@ class Verifier {
     require(dtype == DType::Int32 || dtype == DType::UInt32 || (dtype == DType::Float32 && s.op == AtomicOp::Add),
             "atomics work on int32 and uint32, additions on float32 too. Got ", name(dtype));
     require(s.value->type == s.buffer->type, "a value has the type of its buffer. Got ", s.value->type.to_string());
+    require(!s.buffer->converts(), "atomics work on memory that is held as it is computed with. Got ", s.buffer->name);
     access(s.buffer, s.index, 1, "an atomic access");
     if (s.old == nullptr) return;
     declare(s.old, false);

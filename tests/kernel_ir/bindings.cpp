@@ -49,7 +49,7 @@ py::dict geometry_of(const std::string& name, const Sizes& sizes) {
   for (size_t i = 0; i < k.parameters.size(); ++i) {
     if (const auto* m = std::get_if<Memory>(&k.parameters[i])) {
       const int64_t numbers = g.elements[i] * (*m)->type.lanes;
-      parameters.append(py::make_tuple((*m)->name, std::string(neo::name((*m)->type.dtype)), numbers,
+      parameters.append(py::make_tuple((*m)->name, std::string(neo::name((*m)->stored())), numbers,
                                        (*m)->access == Access::Read    ? "read"
                                        : (*m)->access == Access::Write ? "write"
                                                                        : "both"));
@@ -84,6 +84,7 @@ class Runner {
       features.subgroups = info.has_block_reads ? Features::Subgroups::Intel : Features::Subgroups::Khronos;
     }
     features.dots = info.has_dots ? Features::Dots::Native : Features::Dots::None;
+    features.software_halves = info.platform.find("PoCL") != std::string::npos;
     Launch launch;
     launch.program = device_->compile({.text = print(k, language, features)});
     launch.kernel = entry_name(k, language);
@@ -95,7 +96,7 @@ class Runner {
     for (size_t i = 0; i < k.parameters.size(); ++i) {
       if (const auto* m = std::get_if<Memory>(&k.parameters[i])) {
         py::array array = arrays.at((*m)->name);
-        const int64_t bytes = g.elements[i] * (*m)->type.bytes();
+        const int64_t bytes = g.elements[i] * (*m)->bytes();
         NEO_CHECK(array.nbytes() == bytes, Shape, "kernels", "an array must fit. Got ", array.nbytes(), " bytes for ",
                   (*m)->name, ", expected ", bytes);
         buffers.push_back(device_->allocate(std::max<int64_t>(bytes, 1)));

@@ -30,6 +30,16 @@ const Table& all() {
                             scale_codes()}) {
       t.emplace(k.name, k);
     }
+    for (const char* name : {"gemm_6x2x8", "conv_subgroup", "softmax_subgroup", "mirror_vector"}) {
+      for (const DType storage : {DType::Float16, DType::BFloat16}) {
+        const Kernel half = with_storage(t.at(name), storage);
+        t.emplace(half.name, half);
+      }
+    }
+    for (const DType storage : {DType::Float16, DType::BFloat16}) {
+      const Kernel k = round_to_half(storage);
+      t.emplace(k.name, k);
+    }
     return t;
   }();
   return table;

@@ -26,6 +26,7 @@ Kernel gemm_matrices();
 Kernel round_to_tf32();
 Kernel dot_bytes();
 Kernel scale_codes();
+Kernel round_to_half(DType storage);
 Kernel image_blur();
 
 using Table = std::map<std::string, Kernel>;

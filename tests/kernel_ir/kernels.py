@@ -2,6 +2,7 @@
 
 import subprocess
 
+import ml_dtypes  # noqa: F401 - names bfloat16 for NumPy
 import numpy as np
 
 from tests.compiled import compiled
@@ -142,7 +143,7 @@ def whole(name, sizes, arrays):
             assert out[parameter].size == elements
             assert out[parameter].dtype == dtype
         else:
-            out[parameter] = np.full(elements, np.nan if dtype.startswith("float") else np.iinfo(dtype).max, dtype)
+            out[parameter] = np.full(elements, np.nan if "float" in dtype else np.iinfo(dtype).max, dtype)
     return out
 
 

@@ -47,4 +47,15 @@ Kernel round_to_tf32() {
   return b.finish();
 }
 
+// Four at a time, and what is left one by one.
+Kernel round_to_half(DType storage) {
+  Builder b("round_to_" + std::string(name(storage)));
+  const Expr n = b.size("n", 1, 1 << 20);
+  const Array x = b.input("x", DType::Float32, n), y = b.output("y", DType::Float32, n, storage);
+  const Expr i = b.let("i", (b.group(0, "gx", ceildiv(n, 64)) * 16 + b.local(0, "lx", 16)) * 4);
+  b.when(
+      i + 4 <= n, [&] { y.at(i, 4) = x.at(i, 4); }, [&] { b.loop("j", i, n, [&](const Expr& j) { y[j] = x[j]; }); });
+  return b.finish();
+}
+
 }  // namespace neo::kernel::examples

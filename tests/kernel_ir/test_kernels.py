@@ -43,6 +43,45 @@ def test_argsort_is_numpys_stable_one(launch, n):
     np.testing.assert_array_equal(argsort(launch, x), np.argsort(x, kind="stable"))
 
 
+# Kernel and case of CASES by number; the bits of a number in memory.
+HALVES = {"float16": 11, "bfloat16": 8}
+STORED = [("gemm_6x2x8", 3), ("conv_subgroup", 6), ("softmax_subgroup", 7), ("mirror_vector", 10)]
+
+
+@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize(("kernel", "number"), STORED)
+def test_a_kernel_whose_memory_holds_halves(launch, kernel, number, half):
+    name, sizes, numbers, given, expected = CASES[number]
+    assert name == kernel
+    stored = {parameter: x.astype(half) for parameter, x in given.items()}
+    arrays = whole(f"{name}_{half}", sizes, stored)
+    launch(f"{name}_{half}", sizes, arrays, numbers)
+    rounded = 2.0 ** -HALVES[half]
+    for output, right in expected.items():
+        assert arrays[output].dtype == half
+        # Operands were rounded too: sums of up to 37 products are off by their roots.
+        np.testing.assert_allclose(
+            arrays[output].astype("f8").reshape(right.shape), right, rtol=2 * rounded, atol=16 * rounded
+        )
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_rounding_to_halves(launch, half):
+    rng = np.random.default_rng(4)
+    ties = (np.arange(1, 64, dtype="f4") * np.float32(2.0 ** -HALVES[half]) + 1).astype("f4")
+    largest = 65504 if half == "float16" else 3.38e38
+    odd = np.array(
+        [0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 6e-8, -3e-8, 2e-39, 1.0009766, 65519, 65520, largest], "f4"
+    )
+    x = np.concatenate([rng.standard_normal(102).astype("f4"), ties, -ties, odd])
+    with np.errstate(over="ignore"):
+        expected = x.astype(half)
+    name = f"round_to_{half}"
+    arrays = whole(name, {"n": x.size}, {"x": x})
+    launch(name, {"n": x.size}, arrays, {})
+    np.testing.assert_array_equal(arrays["y"].astype("f4"), expected.astype("f4"))
+
+
 def test_rounding_to_tf32(launch):
     rng = np.random.default_rng(3)
     ties = (np.arange(1, 200, 2, dtype="u4") * np.uint32(0x1000) + np.uint32(0x3F800000)).view("f4")

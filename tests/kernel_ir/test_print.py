@@ -42,6 +42,11 @@ GOLDEN = [
     ("dot_bytes", "cuda", "dots"),
     ("dot_bytes", "c", "none"),
     ("scale_codes", "opencl", "none"),
+    ("mirror_vector_float16", "opencl", "none"),
+    ("mirror_vector_float16", "cuda", "none"),
+    ("mirror_vector_float16", "c", "none"),
+    ("round_to_bfloat16", "opencl", "none"),
+    ("round_to_bfloat16", "cuda", "none"),
 ]
 
 

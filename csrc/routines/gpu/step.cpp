@@ -118,7 +118,7 @@ class ProgramStep final : public DeviceStep {
           step.arguments.emplace_back(number_of(launch.arguments[i], dtype, k.name));
           continue;
         }
-        const int64_t bytes = geometry.elements[i] * (*memory)->type.bytes();
+        const int64_t bytes = geometry.elements[i] * (*memory)->bytes();
         StepOperand operand = place(launch.arguments[i], bytes, out, args, first_count, k.name);
         if ((*memory)->space == kernel::Space::Image) operand.texels = geometry.elements[i];
         step.arguments.emplace_back(operand);
@@ -172,6 +172,7 @@ Dialect dialect_of(const DeviceInfo& device) {
   dialect.features.matrices = device.has_matrices;
   using Dots = kernel::Features::Dots;
   dialect.features.dots = device.has_dots ? Dots::Native : device.has_arm_dots ? Dots::Arm : Dots::None;
+  dialect.features.software_halves = device.platform.find("PoCL") != std::string::npos;
   return dialect;
 }
 
