@@ -128,7 +128,8 @@ class KernelWalk {
   void expression(const Expr& e, double times) {
     walk(e, [&](const Expr& part) {
       const kernel::ValueType type = part->type;
-      const double bytes = static_cast<double>(item_bytes(type.dtype)) * type.lanes;
+      const DType held = part->buffer == nullptr ? type.dtype : part->buffer->stored();
+      const double bytes = static_cast<double>(item_bytes(held)) * type.lanes;
       switch (part->op) {
         case Op::Integer:
         case Op::Real:
@@ -200,7 +201,7 @@ class KernelWalk {
         profile_.barriers += times;
       } else if (const auto* store = std::get_if<kernel::Store>(&stmt->what)) {
         if (store->buffer->space == kernel::Space::Global) profile_.loads += times;
-        if (store->block) profile_.block_bytes += times * static_cast<double>(item_bytes(store->value->type.dtype));
+        if (store->block) profile_.block_bytes += times * static_cast<double>(item_bytes(store->buffer->stored()));
       }
     }
   }
@@ -244,7 +245,7 @@ Profile profile_of(const kernel::Kernel& kernel, const std::map<std::string, int
   for (size_t i = 0; i < kernel.parameters.size(); ++i) {
     const auto* memory = std::get_if<kernel::Memory>(&kernel.parameters[i]);
     if (memory != nullptr) {
-      p.unique_bytes += static_cast<double>(geometry.elements[i] * (*memory)->type.bytes());
+      p.unique_bytes += static_cast<double>(geometry.elements[i] * (*memory)->bytes());
     }
   }
   return p;

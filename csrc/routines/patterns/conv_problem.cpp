@@ -176,7 +176,7 @@ std::vector<Workload> match_pooled_conv(const Node& root, const Graph::Users& us
   return {Workload::of({conv, &root})};
 }
 
-std::optional<ConvProblem> read_conv(const Workload& workload, std::string* why, bool takes_open) {
+std::optional<ConvProblem> read_conv(const Workload& workload, std::string* why, bool takes_open, DType dtype) {
   const auto reject = [&](std::string reason) {
     if (why) *why = std::move(reason);
     return std::nullopt;
@@ -190,7 +190,7 @@ std::optional<ConvProblem> read_conv(const Workload& workload, std::string* why,
   p.geometry.pools = workload.root().op == "MaxPool";
   p.epilogue = read_epilogue(workload);
   for (const Value* v : workload.inputs) {
-    if (!is_float_tensor(v)) return reject("an input is not a float32 tensor of known rank");
+    if (!is_float_tensor(v, dtype)) return reject(str("an input is not a ", name(dtype), " tensor of known rank"));
   }
   // The residual may be the input itself; any other operand has a role of its own.
   const Value* residual = p.epilogue.residual;

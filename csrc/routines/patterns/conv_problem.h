@@ -68,8 +68,10 @@ struct ConvProblem {
 std::vector<Workload> match_pooled_conv(const Node& root, const Graph::Users& users, const Graph& graph);
 
 // None, with the reason, where no float32 routine takes it. `takes_open` tells that the caller takes weights whose
-// sizes only a call tells: it then has those of the hint, and each call asks of_weight() for its own.
-std::optional<ConvProblem> read_conv(const Workload& workload, std::string* why, bool takes_open = false);
+// sizes only a call tells: it then has those of the hint, and each call asks of_weight() for its own. `dtype` is that
+// of every operand.
+std::optional<ConvProblem> read_conv(const Workload& workload, std::string* why, bool takes_open = false,
+                                     DType dtype = DType::Float32);
 
 // Why weights and bias cannot be packed at compile time; null where they can.
 const char* reject_run_time_weights(const ConvProblem& problem);

@@ -23,6 +23,11 @@ std::optional<float> bound(const Node& clip, size_t input, float fallback) {
 constexpr std::string_view kEpilogueOps[] = {"Add",  "Relu",      "Clip", "Swish",    "HardSwish",   "Sigmoid", "Tanh",
                                              "Gelu", "LeakyRelu", "Mish", "Softplus", "HardSigmoid", "Elu"};
 
+// float32, or a half that kernels compute in float32.
+bool is_shaped(DType dtype) {
+  return dtype == DType::Float32 || dtype == DType::Float16 || dtype == DType::BFloat16;
+}
+
 bool is_activation(const Node& node) {
   if (read_clamp(node) || node.op == "Add") return false;
   // A bound that arrives at run time is an operand of its own.
@@ -30,7 +35,7 @@ bool is_activation(const Node& node) {
     if (node.inputs[i] && !node.inputs[i]->constant) return false;
   }
   return std::find(std::begin(kEpilogueOps), std::end(kEpilogueOps), node.op) != std::end(kEpilogueOps) &&
-         node.outputs.front()->dtype() == DType::Float32 && is_eltwise(node);
+         is_shaped(node.outputs.front()->dtype()) && is_eltwise(node);
 }
 
 }  // namespace
@@ -107,7 +112,7 @@ std::optional<EltwiseStep> find_activation_step(const Node& node) {
   const Value* x = node.input(0);
   if (!x || x->constant || !is_eltwise(node)) return std::nullopt;
   const Value& y = *node.outputs.front();
-  if (x->dtype() != DType::Float32 || y.dtype() != DType::Float32 || !(x->shape() == y.shape())) return std::nullopt;
+  if (!is_shaped(x->dtype()) || y.dtype() != x->dtype() || !(x->shape() == y.shape())) return std::nullopt;
   const auto compiled = compile_eltwise(Workload::of(node), nullptr);
   if (!compiled || compiled->program.steps != 1 || compiled->program.inputs != 1) return std::nullopt;
   const EltwiseStep& step = compiled->program.step[0];

@@ -4,9 +4,9 @@
 
 namespace neo {
 
-// Whether a value is there and a float32 tensor of known rank.
-inline bool is_float_tensor(const Value* v) {
-  return v && v->type.is_tensor() && v->dtype() == DType::Float32 && v->shape().has_rank();
+// Whether a value is there and a tensor of known rank and of this dtype.
+inline bool is_float_tensor(const Value* v, DType dtype = DType::Float32) {
+  return v && v->type.is_tensor() && v->dtype() == dtype && v->shape().has_rank();
 }
 
 }  // namespace neo

@@ -180,7 +180,7 @@ std::optional<GemmProblem> read_gemm(const Workload& workload, std::string* why,
   if (const Value* addend = node.input(2)) {
     const float scale = node.op == "Gemm" ? static_cast<float>(node.float_attr("beta", 1.0)) : 1.0f;
     const Dim columns = g.b_rank == 1 ? Dim(1) : p.b->shape()[g.transpose_b ? g.b_rank - 2 : g.b_rank - 1];
-    if (dtype == DType::Float32 && fits_columns(*addend, columns)) {
+    if (dtype != DType::Float64 && fits_columns(*addend, columns)) {
       p.bias = addend;
       p.bias_scale = scale;
     } else if (p.residual) {

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "programs.h"
+#include "routines/gpu/basic/read_family.h"
 #include "routines/gpu/eltwise/steps.h"
 #include "routines/gpu/movement/copy.h"
 #include "routines/gpu/movement/made.h"
@@ -21,7 +22,7 @@ std::unique_ptr<Program> make_basic(const Choice& choice) {
     const auto roots = family.roots();
     if (std::find(roots.begin(), roots.end(), parsed.workload.root().op) == roots.end()) continue;
     std::string why;
-    if (auto made = family.read(parsed.workload, options, &why)) return made->program();
+    if (auto made = read_family(family, parsed.workload, options, &why)) return made->program();
     reasons += str(family.name, ": ", why, "; ");
   }
   fail(ErrorKind::Model, "programs", str("a family must take the workload. Got ", reasons));

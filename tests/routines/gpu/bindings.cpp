@@ -102,7 +102,7 @@ class Instance {
       for (size_t i = 0; i < k.parameters.size(); ++i) {
         const LaunchArgument& a = launch.arguments[i];
         if (const auto* m = std::get_if<kernel::Memory>(&k.parameters[i])) {
-          const int64_t bytes = g.elements[i] * (*m)->type.bytes();
+          const int64_t bytes = g.elements[i] * (*m)->bytes();
           if (const auto* o = std::get_if<Operand>(&a)) arguments.append(py::make_tuple("operand", o->index, bytes));
           if (const auto* p = std::get_if<Packed>(&a)) arguments.append(py::make_tuple("packed", p->index, bytes));
           if (const auto* t = std::get_if<Temporary>(&a)) {
@@ -143,6 +143,7 @@ class Runner {
     const Program& program = instance.program();
     const bool is_cuda = device_->info().kind == DeviceKind::Cuda;
     kernel::Features features;
+    features.software_halves = device_->info().platform.find("PoCL") != std::string::npos;
     if (device_->info().has_subgroups) {
       features.subgroups =
           device_->info().has_block_reads ? kernel::Features::Subgroups::Intel : kernel::Features::Subgroups::Khronos;
@@ -193,7 +194,7 @@ class Runner {
           if (const auto* t = std::get_if<Temporary>(&a)) {
             at = operands.size() + packed.size() + static_cast<size_t>(t->index);
           }
-          const int64_t bytes = g.elements[i] * (*m)->type.bytes();
+          const int64_t bytes = g.elements[i] * (*m)->bytes();
           NEO_CHECK(parts.at(at).bytes >= bytes, Shape, "programs", "memory must be large enough for ", (*m)->name,
                     " of ", k.name, ". Got ", parts[at].bytes, " bytes, expected ", bytes);
           BufferArgument argument{memory.get(), parts[at].offset};

@@ -33,6 +33,7 @@ ConvGeometry geometry_of(const Choice& c) {
 
 ResultForm result_of(const Choice& c, Places& places) {
   ResultForm r;
+  if (c.number("half", 0) != 0) r.storage = DType::Float16;
   r.has_bias = c.number("bias", 0) != 0;
   r.has_residual = c.number("residual", 0) != 0;
   r.has_clamp = c.number("relu", 0) != 0;

@@ -17,6 +17,7 @@ GemmForm form_of(const Choice& c) {
   g.beta = static_cast<float>(c.number("beta", 1));
   form.packs_b = c.number("packs_b", 1) != 0;
   for (int i = 0; i < g.b_rank && form.packs_b; ++i) form.b_dims.push_back(c.number(std::string("b") + "0123456"[i]));
+  if (c.number("half", 0) != 0) form.result.storage = DType::Float16;
   form.result.has_bias = c.number("bias", 0) != 0;
   form.result.has_residual = c.number("residual", 0) != 0;
   form.result.has_clamp = c.number("relu", 0) != 0;

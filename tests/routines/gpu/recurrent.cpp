@@ -1,6 +1,7 @@
 #include "routines/gpu/recurrent/recurrent.h"
 
 #include "programs.h"
+#include "routines/gpu/storage.h"
 
 namespace neo::gpu::tests {
 namespace {
@@ -21,7 +22,7 @@ const Registered kRecurrent("recurrent", [](const Choice& c) {
         std::pair{"final_h", &l.final_h}, std::pair{"final_c", &l.final_c}}) {
     if (c.number(name, 0) != 0) *place = next++;
   }
-  return make_recurrent(l, schedule);
+  return stored_program(make_recurrent(l, schedule), c.number("half", 0) != 0 ? DType::Float16 : DType::Float32);
 });
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "routines/gpu/basic/read_family.h"
 #include "routines/gpu/eltwise/families.h"
 #include "routines/gpu/index/families.h"
 #include "routines/gpu/movement/families.h"
@@ -11,6 +12,7 @@
 #include "routines/gpu/resize/families.h"
 #include "routines/gpu/routine.h"
 #include "routines/gpu/sample/families.h"
+#include "routines/gpu/storage.h"
 #include "routines/gpu/target_model.h"
 #include "routines/space.h"
 
@@ -27,6 +29,14 @@ BasicOptions options_of(const Target& target, const Schedule& schedule, int64_t 
   if (o.lanes == 0) o.lanes = target.device == DeviceKind::Cuda ? 4 : 8;
   if (o.threads == 0) o.threads = 64;
   return o;
+}
+
+// Whether every operand of floats has this dtype.
+bool holds_floats_in(const Workload& workload, const std::vector<int>& inputs, DType dtype) {
+  const auto fits = [&](const Value* v) { return !is_float(v->dtype()) || v->dtype() == dtype; };
+  return std::all_of(inputs.begin(), inputs.end(),
+                     [&](int i) { return fits(workload.inputs[static_cast<size_t>(i)]); }) &&
+         std::all_of(workload.outputs.begin(), workload.outputs.end(), fits);
 }
 
 // A family as a routine, for one layout of the channels.
@@ -104,7 +114,7 @@ class BasicRoutine final : public ProgramRoutine {
  private:
   std::optional<Made> read(const Workload& workload, const Target& target, const Schedule& schedule,
                            std::string* why = nullptr) const {
-    return family_.read(workload, options_of(target, schedule, together_), why);
+    return read_family(family_, workload, options_of(target, schedule, together_), why);
   }
 
   const Family& family_;
@@ -114,16 +124,28 @@ class BasicRoutine final : public ProgramRoutine {
 
 constexpr Family kEltwise{"gpu/eltwise", eltwise_roots, read_eltwise, "cpu:float32/eltwise"};
 constexpr Family kCopy{"gpu/copy", copy_roots, read_copy, ""};
-constexpr Family kPool{"gpu:float32/pool", pool_roots, read_pool, ""};
-constexpr Family kReduce{"gpu/reduce", reduce_roots, read_reduce, ""};
-constexpr Family kSoftmax{"gpu:float32/softmax", softmax_roots, read_softmax, ""};
-constexpr Family kNorm{"gpu:float32/norm", norm_roots, read_norm, ""};
-constexpr Family kChannelNorm{"gpu:float32/channel_norm", channel_norm_roots, read_channel_norm, ""};
-constexpr Family kResize{"gpu:float32/resize", resize_roots, read_resize, ""};
-constexpr Family kGridSample{"gpu:float32/grid_sample", grid_sample_roots, read_grid_sample, ""};
+constexpr Family kPool{"gpu:float32/pool", pool_roots, read_pool, "", true};
+constexpr Family kReduce{"gpu/reduce", reduce_roots, read_reduce, "", true};
+constexpr Family kSoftmax{"gpu:float32/softmax", softmax_roots, read_softmax, "", true};
+constexpr Family kNorm{"gpu:float32/norm", norm_roots, read_norm, "", true};
+constexpr Family kChannelNorm{"gpu:float32/channel_norm", channel_norm_roots, read_channel_norm, "", true};
+constexpr Family kResize{"gpu:float32/resize", resize_roots, read_resize, "", true};
+constexpr Family kGridSample{"gpu:float32/grid_sample", grid_sample_roots, read_grid_sample, "", true};
 constexpr Family kIndex{"gpu/index", index_roots, read_index, ""};
 
 }  // namespace
+
+std::optional<Made> read_family(const Family& family, const Workload& workload, const BasicOptions& options,
+                                std::string* why) {
+  const DType storage = storage_of(workload);
+  if (storage == DType::Float32 || !family.reads_twin) return family.read(workload, options, why);
+  const auto twin = std::make_shared<const WideTwin>(workload);
+  std::optional<Made> made = family.read(twin->workload(), options, why);
+  if (!made) return std::nullopt;
+  if (!holds_floats_in(workload, made->inputs, storage)) return not_made(why, "floats of two dtypes");
+  made->program = [twin, storage, program = std::move(made->program)] { return stored_program(program(), storage); };
+  return made;
+}
 
 const std::vector<Family>& basic_families() {
   static const std::vector<Family> families = {kEltwise, kCopy,        kPool,  kReduce, kSoftmax,

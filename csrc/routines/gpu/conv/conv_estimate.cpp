@@ -25,6 +25,11 @@ double plane_of(const Dims& dims) {
   return count;
 }
 
+// Bytes of an operand's or a packed weight's element.
+double item_of(const ResultForm& form) {
+  return static_cast<double>(item_bytes(form.storage));
+}
+
 int stride_w(const ConvGeometry& g) {
   return static_cast<int>(g.window.strides.back());
 }
@@ -63,12 +68,15 @@ Profile transform_profile(const WinogradConv& conv, const WinogradSchedule& s, c
   p.lanes = s.width;
   p.flops = 2 * s.width * transform_operations(sizes, is_input);
   p.loads = points + (is_input ? points : pixels * (1 + residuals));
-  p.loaded_bytes = 4 * s.width * (points + pixels * residuals);
+  // Transformed values stay float32.
+  const double item = item_of(conv.result);
+  p.loaded_bytes = s.width * ((is_input ? item : 4) * points + item * pixels * residuals);
   p.other = 40 + (is_input ? points : 3 * pixels);
   p.registers = static_cast<int>(points) * s.width + kAddresses;
   const double image = blocks * conv.block * static_cast<double>(shape.n) *
                        static_cast<double>(is_input ? shape.ih * shape.iw : shape.oh * shape.ow);
-  p.unique_bytes = 4 * (blocks * conv.block * points * static_cast<double>(sizes.tiles()) + image * (1 + residuals));
+  p.unique_bytes =
+      4 * blocks * conv.block * points * static_cast<double>(sizes.tiles()) + item * image * (1 + residuals);
   return p;
 }
 
@@ -106,8 +114,8 @@ Profile fused_profile(const WinogradConv& conv, const WinogradSchedule& s, const
   const ConvShape& shape = sizes.shape;
   const double pixels_in = static_cast<double>(shape.n * shape.ih * shape.iw);
   const double pixels_out = static_cast<double>(shape.n * shape.oh * shape.ow) * (conv.result.has_residual ? 2 : 1);
-  p.unique_bytes =
-      4 * conv.block * (in * pixels_in + out * pixels_out) + 4 * static_cast<double>(winograd_weight_size(conv, s));
+  p.unique_bytes = item_of(conv.result) * conv.block * (in * pixels_in + out * pixels_out) +
+                   4 * static_cast<double>(winograd_weight_size(conv, s));
   if (4 * points * block_tiles * (channels + panel) > kPrivateBytes) {
     p.unique_bytes += 4 * points * p.groups * (vectors_in * (1 + part_panels) + 2 * vectors_out) * conv.block;
   }
@@ -136,13 +144,14 @@ Profile direct_profile(const DirectConv& conv, const DirectConvSchedule& s, cons
   const double from_x = s.input_is_image() ? 0 : pixel_loads, from_w = s.weight_is_image() ? 0 : products * panel;
   p.loads = from_w / s.lanes + from_x / s.load;
   p.lane_reads = s.load > 1 ? products * pixels : 0;
-  p.loaded_bytes = 4 * (from_w + from_x);
+  const double item = item_of(conv.result);
+  p.loaded_bytes = item * (from_w + from_x);
   p.texels = (products * panel - from_w + pixel_loads - from_x) / kernel::kTexel.lanes;
   // Neighbours have other pixels, or other channels: then they read other weights.
   const double pixel = conv.in_last ? channels : conv.in_block;  // floats from one to the next
   const bool beside = s.threads_column > 1 && (s.order == 0 || s.threads_channel == 1);
   if (beside || (s.threads_row > 1 && s.threads_channel == 1)) {
-    p.apart = from_x / s.load * own_lines(s.threads_column, 4.0 * s.columns * stride_w(g) * pixel);
+    p.apart = from_x / s.load * own_lines(s.threads_column, item * s.columns * stride_w(g) * pixel);
   } else if (s.threads_channel > 1) {
     p.apart = from_w / s.lanes;
   }
@@ -152,8 +161,8 @@ Profile direct_profile(const DirectConv& conv, const DirectConvSchedule& s, cons
       pixels * s.vectors * s.inner * static_cast<int>((s.unroll >= 1 ? kernel_w : 1) * (s.unroll == 2 ? kernel_h : 1));
   p.registers = pixels * panel + panel + kAddresses;
   p.registers += static_cast<int>(s.reuse == 1 ? s.rows * span : pixels) * s.load;
-  p.unique_bytes = 4 * (float_elements(x) + (conv.result.has_residual ? 2 : 1) * float_elements(y)) +
-                   4 * static_cast<double>(direct_weight_size(conv, s));
+  p.unique_bytes = item * (float_elements(x) + (conv.result.has_residual ? 2 : 1) * float_elements(y) +
+                           static_cast<double>(direct_weight_size(conv, s)));
   return p;
 }
 
@@ -168,11 +177,12 @@ Profile tiled_profile(const TiledConv& conv, const TiledConvSchedule& s, const D
   const double x_loads = steps * static_cast<double>(parts(s.depth, s.threads_channel)) * s.pixels;
   const double w_loads = steps * static_cast<double>(parts(s.depth, s.threads_pixel)) * s.channels;
   p.loads += x_loads + w_loads;
-  p.loaded_bytes = 4 * (x_loads + w_loads);
+  const double item = item_of(conv.result);
+  p.loaded_bytes = item * (x_loads + w_loads);
   p.other += x_loads * 12 + w_loads * 6;
   p.registers += s.pixels * g.axes + 2 * kAddresses;
-  p.unique_bytes = 4 * (float_elements(x) + (conv.result.has_residual ? 2 : 1) * float_elements(y)) +
-                   4 * static_cast<double>(g.oc) * summed;
+  p.unique_bytes = item * (float_elements(x) + (conv.result.has_residual ? 2 : 1) * float_elements(y) +
+                           static_cast<double>(g.oc) * summed);
   return p;
 }
 
@@ -190,15 +200,16 @@ Profile depthwise_profile(const DepthwiseConv& conv, const DepthwiseSchedule& s,
   p.flops = 2 * taps * pixels * s.lanes;
   const double loads = s.reuse == 1 ? kernel_h * s.rows * span : taps * pixels;
   p.loads = loads + taps + pixels;
-  p.loaded_bytes = 4 * s.lanes * p.loads;
+  const double item = item_of(conv.result);
+  p.loaded_bytes = item * s.lanes * p.loads;
   const double pixel = static_cast<double>(conv.last ? g.oc : conv.block);  // floats from one to the next
   if (p.threads > 1) {
-    p.apart = (loads + pixels) * own_lines(s.threads_column, 4.0 * s.columns * stride_w(g) * pixel);
+    p.apart = (loads + pixels) * own_lines(s.threads_column, item * s.columns * stride_w(g) * pixel);
   }
   p.other = pixels * 4 + 30;
   p.written = pixels * static_cast<int>(g.taps());
   p.registers = static_cast<int>(pixels + 1 + (s.reuse == 1 ? span : pixels)) * s.lanes + kAddresses;
-  p.unique_bytes = 4 * (float_elements(x) + (conv.result.has_residual ? 2 : 1) * float_elements(y));
+  p.unique_bytes = item * (float_elements(x) + (conv.result.has_residual ? 2 : 1) * float_elements(y));
   return p;
 }
 

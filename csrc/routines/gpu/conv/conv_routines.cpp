@@ -8,6 +8,7 @@
 #include "routines/gpu/remember.h"
 #include "routines/gpu/routine.h"
 #include "routines/gpu/search.h"
+#include "routines/gpu/storage.h"
 #include "routines/gpu/target_model.h"
 #include "routines/patterns/conv_problem.h"
 #include "routines/patterns/int8_columns.h"
@@ -33,8 +34,8 @@ int64_t most_floats(const Shape& shape, int block) {
 // The facts of a problem that a profile reads.
 std::string conv_key(const ConvProblem& problem) {
   const ConvGeometry& g = problem.geometry;
-  std::string key =
-      str(g.transposed, " ", g.axes, " ", g.groups, " ", g.ic, " ", g.oc, " ", problem.epilogue.residual != nullptr);
+  std::string key = str(name(problem.x->dtype()), " ", g.transposed, " ", g.axes, " ", g.groups, " ", g.ic, " ", g.oc,
+                        " ", problem.epilogue.residual != nullptr);
   for (const int64_t k : g.kernel) key += str(" ", k);
   for (const auto& all : {g.window.strides, g.window.dilations, g.window.pads}) {
     for (const int64_t value : all) key += str(" ", value);
@@ -66,7 +67,7 @@ class ConvRoutine : public ProgramRoutine {
   std::optional<std::string> rejects(const Workload& workload, const Target& target) const final {
     if (auto reason = cannot_hold(workload)) return reason;
     std::string why;
-    const auto problem = read_conv(workload, &why);
+    const auto problem = read(workload, &why);
     if (!problem) return why;
     if (has_codes_product(workload)) return "its operands are codes";
     if (const char* reason = rejects_problem(*problem, target)) return reason;
@@ -74,7 +75,7 @@ class ConvRoutine : public ProgramRoutine {
   }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry& ops) const final {
-    const ConvProblem problem = *read_conv(workload, nullptr);
+    const ConvProblem problem = *read(workload);
     const DeviceModel model = model_of(target);
     const auto best = remember_schedules(str(name(), " ", key_of(model), " ", conv_key(problem)),
                                          [&] { return best_schedules(problem, model); });
@@ -86,7 +87,7 @@ class ConvRoutine : public ProgramRoutine {
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
                       const Schedule& schedule) const final {
-    const ConvProblem problem = *read_conv(workload, nullptr);
+    const ConvProblem problem = *read(workload);
     Candidate c;
     c.inputs.resize(workload.inputs.size());
     const auto hold = [&](const Value* v, int64_t together) {
@@ -106,7 +107,7 @@ class ConvRoutine : public ProgramRoutine {
     c.schedule = schedule;
     c.cost.time_us = estimate_of(problem, schedule, model_of(target)).time_us;
     c.cost.error = error(problem, schedule);
-    c.cost.packed_bytes = packed_floats(problem, schedule) * 4;
+    c.cost.packed_bytes = packed_bytes(packed_floats(problem, schedule), weight_storage(problem));
     c.cost.rounds = rounds();
     return c;
   }
@@ -122,10 +123,16 @@ class ConvRoutine : public ProgramRoutine {
   virtual double error(const ConvProblem&, const Schedule&) const { return 0; }
   virtual bool rounds() const { return false; }
   virtual int64_t packed_floats(const ConvProblem& problem, const Schedule& schedule) const = 0;
+  virtual DType weight_storage(const ConvProblem& problem) const { return problem.x->dtype(); }
+
+  static std::optional<ConvProblem> read(const Workload& workload, std::string* why = nullptr) {
+    return read_conv(workload, why, false, storage_of(workload));
+  }
 
   static ResultForm result_of(const ConvProblem& problem) {
     ResultForm r;
     const Epilogue& e = problem.epilogue;
+    r.storage = problem.x->dtype();
     r.has_bias = problem.bias != nullptr;
     r.has_residual = e.residual != nullptr;
     r.lo = e.lo;
@@ -178,8 +185,6 @@ class ConvRoutine : public ProgramRoutine {
     return conv;
   }
 
-  static const float* floats(const Value* v) { return v->constant->as<float>(); }
-
   const int64_t in_together_, out_together_;
 
  private:
@@ -193,21 +198,21 @@ class DirectRoutine final : public ConvRoutine {
                     out) {}
 
   Space space(const Workload& workload, const Target& target) const override {
-    const ConvProblem problem = *read_conv(workload, nullptr);
+    const ConvProblem problem = *read(workload);
     return direct_conv_space(conv_of(problem, model_of(target)), problem.y_hint());
   }
 
   std::unique_ptr<const Program> program(const Candidate& candidate, const Target&,
                                          PackedStore& packed) const override {
-    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    const ConvProblem problem = *read(*candidate.workload);
     DirectConv conv = conv_of(problem);
     conv.places = places_of(candidate, problem);
     const DirectConvSchedule schedule = DirectConvSchedule::of(candidate.schedule);
-    packed.floats(direct_weight_size(conv, schedule), {problem.weight},
-                  [&](float* to) { pack_direct_weight(conv, schedule, floats(problem.weight), to); });
+    pack_stored(packed, conv.result.storage, direct_weight_size(conv, schedule), {problem.weight},
+                [&](float* to) { pack_direct_weight(conv, schedule, ConstantFloats(problem.weight).data(), to); });
     if (problem.bias) {
-      packed.floats(direct_bias_size(conv, schedule), {problem.bias},
-                    [&](float* to) { pack_direct_bias(conv, schedule, floats(problem.bias), to); });
+      pack_stored(packed, conv.result.storage, direct_bias_size(conv, schedule), {problem.bias},
+                  [&](float* to) { pack_direct_bias(conv, schedule, ConstantFloats(problem.bias).data(), to); });
     }
     return std::make_unique<DirectConvProgram>(std::move(conv), schedule);
   }
@@ -244,7 +249,7 @@ class DirectRoutine final : public ConvRoutine {
   DirectConv conv_of(const ConvProblem& problem) const { return direct_conv_of(problem, in_together_, out_together_); }
   DirectConv conv_of(const ConvProblem& problem, const DeviceModel& model) const {
     DirectConv conv = conv_of(problem);
-    conv.image_texels = model.image_texels;
+    conv.image_texels = is_half(conv.result.storage) ? 0 : model.image_texels;  // texels are float32
     conv.input_texels = most_floats(problem.x->shape(), conv.in_block) / kernel::kTexel.lanes;
     return conv;
   }
@@ -257,21 +262,21 @@ class SubgroupRoutine final : public ConvRoutine {
       : ConvRoutine(str("gpu:float32/conv_subgroup_", channels_tag(size)), size, size), size_(size) {}
 
   Space space(const Workload& workload, const Target&) const override {
-    const ConvProblem problem = *read_conv(workload, nullptr);
+    const ConvProblem problem = *read(workload);
     return subgroup_conv_space(conv_of(problem), problem.y_hint());
   }
 
   std::unique_ptr<const Program> program(const Candidate& candidate, const Target&,
                                          PackedStore& packed) const override {
-    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    const ConvProblem problem = *read(*candidate.workload);
     DirectConv conv = conv_of(problem);
     conv.places = places_of(candidate, problem);
     const SubgroupConvSchedule schedule = SubgroupConvSchedule::of(candidate.schedule);
-    packed.floats(subgroup_weight_size(conv, schedule), {problem.weight},
-                  [&](float* to) { pack_subgroup_weight(conv, schedule, floats(problem.weight), to); });
+    pack_stored(packed, conv.result.storage, subgroup_weight_size(conv, schedule), {problem.weight},
+                [&](float* to) { pack_subgroup_weight(conv, schedule, ConstantFloats(problem.weight).data(), to); });
     if (problem.bias) {
-      packed.floats(subgroup_bias_size(conv, schedule), {problem.bias},
-                    [&](float* to) { pack_subgroup_bias(conv, schedule, floats(problem.bias), to); });
+      pack_stored(packed, conv.result.storage, subgroup_bias_size(conv, schedule), {problem.bias},
+                  [&](float* to) { pack_subgroup_bias(conv, schedule, ConstantFloats(problem.bias).data(), to); });
     }
     return std::make_unique<SubgroupConvProgram>(std::move(conv), schedule);
   }
@@ -313,21 +318,21 @@ class DepthwiseRoutine final : public ConvRoutine {
       : ConvRoutine(str("gpu:float32/conv_depthwise_", channels_tag(together)), together, together) {}
 
   Space space(const Workload& workload, const Target&) const override {
-    const ConvProblem problem = *read_conv(workload, nullptr);
+    const ConvProblem problem = *read(workload);
     return depthwise_space(conv_of(problem), problem.y_hint());
   }
 
   std::unique_ptr<const Program> program(const Candidate& candidate, const Target&,
                                          PackedStore& packed) const override {
-    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    const ConvProblem problem = *read(*candidate.workload);
     DepthwiseConv conv = conv_of(problem);
     conv.places = places_of(candidate, problem);
-    packed.floats(depthwise_weight_size(conv), {problem.weight},
-                  [&](float* to) { pack_depthwise_weight(conv, floats(problem.weight), to); });
+    pack_stored(packed, conv.result.storage, depthwise_weight_size(conv), {problem.weight},
+                [&](float* to) { pack_depthwise_weight(conv, ConstantFloats(problem.weight).data(), to); });
     if (problem.bias) {
       const int64_t channels = problem.geometry.oc, padded = conv.blocks() * conv.block;
-      packed.floats(padded, {problem.bias}, [&](float* to) {
-        std::copy_n(floats(problem.bias), channels, to);
+      pack_stored(packed, conv.result.storage, padded, {problem.bias}, [&](float* to) {
+        std::copy_n(ConstantFloats(problem.bias).data(), channels, to);
         std::fill_n(to + channels, padded - channels, 0.0f);
       });
     }
@@ -375,22 +380,22 @@ class WinogradRoutine final : public ConvRoutine {
         fused_(fused) {}
 
   Space space(const Workload& workload, const Target&) const override {
-    const ConvProblem problem = *read_conv(workload, nullptr);
+    const ConvProblem problem = *read(workload);
     return winograd_space(conv_of(problem), problem.hint_shape(), fused_);
   }
 
   std::unique_ptr<const Program> program(const Candidate& candidate, const Target&,
                                          PackedStore& packed) const override {
-    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    const ConvProblem problem = *read(*candidate.workload);
     WinogradConv conv = conv_of(problem);
     conv.places = places_of(candidate, problem);
     const WinogradSchedule schedule = WinogradSchedule::of(candidate.schedule);
     packed.floats(winograd_weight_size(conv, schedule), {problem.weight},
-                  [&](float* to) { pack_winograd_weight(conv, schedule, floats(problem.weight), to); });
+                  [&](float* to) { pack_winograd_weight(conv, schedule, ConstantFloats(problem.weight).data(), to); });
     if (problem.bias) {
       const int64_t channels = problem.geometry.oc, padded = winograd_bias_size(conv);
-      packed.floats(padded, {problem.bias}, [&](float* to) {
-        std::copy_n(floats(problem.bias), channels, to);
+      pack_stored(packed, conv.result.storage, padded, {problem.bias}, [&](float* to) {
+        std::copy_n(ConstantFloats(problem.bias).data(), channels, to);
         std::fill_n(to + channels, padded - channels, 0.0f);
       });
     }
@@ -414,6 +419,7 @@ class WinogradRoutine final : public ConvRoutine {
   Estimate estimate_of(const ConvProblem& problem, const Schedule& schedule, const DeviceModel& model) const override {
     return estimate_winograd(conv_of(problem), WinogradSchedule::of(schedule), problem.hint_shape(), model);
   }
+  DType weight_storage(const ConvProblem&) const override { return DType::Float32; }
   double error(const ConvProblem& problem, const Schedule& schedule) const override {
     return winograd_error(problem.hint_shape(), value_of(schedule, "tile"));
   }
@@ -443,7 +449,7 @@ class TiledRoutine final : public ConvRoutine {
 
   std::unique_ptr<const Program> program(const Candidate& candidate, const Target&,
                                          PackedStore& packed) const override {
-    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    const ConvProblem problem = *read(*candidate.workload);
     for (const Value* v : {problem.weight, problem.bias}) {
       if (v && v->constant) packed.constant(*v);
     }

@@ -263,7 +263,7 @@ DepthwiseProgram::DepthwiseProgram(DepthwiseConv conv, const DepthwiseSchedule& 
   NEO_ASSERT(reject_depthwise(conv_) == nullptr, reject_depthwise(conv_));
   const char* why = reject_depthwise_schedule(conv_, schedule_);
   NEO_ASSERT(why == nullptr, why);
-  kernels_.push_back(depthwise_kernel(conv_, schedule_));
+  kernels_.push_back(kernel::with_storage(depthwise_kernel(conv_, schedule_), conv_.result.storage));
 }
 
 Launches DepthwiseProgram::launches(std::span<const Dims> shapes) const {

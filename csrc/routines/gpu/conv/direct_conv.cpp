@@ -167,7 +167,7 @@ DirectConvProgram::DirectConvProgram(DirectConv conv, const DirectConvSchedule& 
     : conv_(std::move(conv)), schedule_(schedule) {
   NEO_ASSERT(reject_direct(conv_) == nullptr, reject_direct(conv_));
   NEO_ASSERT(reject_direct_schedule(conv_, schedule_) == nullptr, reject_direct_schedule(conv_, schedule_));
-  kernels_.push_back(direct_conv_kernel(conv_, schedule_));
+  kernels_.push_back(kernel::with_storage(direct_conv_kernel(conv_, schedule_), conv_.result.storage));
 }
 
 Launches DirectConvProgram::launches(std::span<const Dims> shapes) const {

@@ -142,7 +142,7 @@ SubgroupConvProgram::SubgroupConvProgram(DirectConv conv, const SubgroupConvSche
     : conv_(std::move(conv)), schedule_(schedule) {
   NEO_ASSERT(reject_subgroup(conv_) == nullptr, reject_subgroup(conv_));
   NEO_ASSERT(reject_subgroup_schedule(conv_, schedule_) == nullptr, reject_subgroup_schedule(conv_, schedule_));
-  kernels_.push_back(subgroup_conv_kernel(conv_, schedule_));
+  kernels_.push_back(kernel::with_storage(subgroup_conv_kernel(conv_, schedule_), conv_.result.storage));
 }
 
 Launches SubgroupConvProgram::launches(std::span<const Dims> shapes) const {
@@ -198,12 +198,13 @@ Profile subgroup_profile(const DirectConv& conv, const SubgroupConvSchedule& s, 
   const double pixel_reads = blocks * kernel_h * held * (s.reuse == 1 ? 1 : kernel_w);
   const int wide = s.reuse == 1 || g.window.strides.back() == 1 ? s.load : 1;
   p.loads = products * s.vectors / (depthwise ? 1 : s.load) + pixel_reads / wide + pixels * s.vectors;
-  p.block_bytes = 4 * (products * s.vectors + pixel_reads + pixels * s.vectors);
+  const auto item = static_cast<double>(item_bytes(conv.result.storage));
+  p.block_bytes = item * (products * s.vectors + pixel_reads + pixels * s.vectors);
   p.other = pixels * s.vectors * 4 + blocks * kernel_h * 4 + (s.unroll == 1 ? 0 : blocks * kernel_h * kernel_w * 2);
   p.written = pixels * s.vectors * (depthwise ? 1 : conv.in_block) * static_cast<int>(s.unroll == 1 ? kernel_w : 1);
   p.registers = pixels * s.vectors + held + std::max(s.load, s.vectors) + kAddresses;
-  p.unique_bytes = 4 * (product(x, 0) + (conv.result.has_residual ? 2 : 1) * product(y, 0)) +
-                   4 * static_cast<double>(subgroup_weight_size(conv, s));
+  p.unique_bytes = item * (product(x, 0) + (conv.result.has_residual ? 2 : 1) * product(y, 0) +
+                           static_cast<double>(subgroup_weight_size(conv, s)));
   return p;
 }
 

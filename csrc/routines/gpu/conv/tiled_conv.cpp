@@ -258,7 +258,7 @@ TiledConvProgram::TiledConvProgram(TiledConv conv, const TiledConvSchedule& sche
     : conv_(std::move(conv)), schedule_(schedule) {
   const char* why = reject_tiled_schedule(conv_, schedule_);
   NEO_ASSERT(why == nullptr, why);
-  kernels_.push_back(tiled_conv_kernel(conv_, schedule_));
+  kernels_.push_back(kernel::with_storage(tiled_conv_kernel(conv_, schedule_), conv_.result.storage));
 }
 
 Launches TiledConvProgram::launches(std::span<const Dims> shapes) const {

@@ -194,14 +194,16 @@ WinogradProgram::WinogradProgram(WinogradConv conv, const WinogradSchedule& sche
     : conv_(std::move(conv)), schedule_(schedule) {
   NEO_ASSERT(reject_winograd_conv(conv_) == nullptr, reject_winograd_conv(conv_));
   NEO_ASSERT(reject_winograd_schedule(conv_, schedule_) == nullptr, reject_winograd_schedule(conv_, schedule_));
+  // Transformed weights and values stay float32.
+  const DType storage = conv_.result.storage;
   if (schedule_.is_fused()) {
-    kernels_.push_back(winograd_fused_kernel(conv_, schedule_));
+    kernels_.push_back(kernel::with_storage(winograd_fused_kernel(conv_, schedule_), storage));
     return;
   }
-  kernels_.push_back(winograd_input_kernel(conv_, schedule_));
+  kernels_.push_back(kernel::with_storage(winograd_input_kernel(conv_, schedule_), storage));
   kernels_.push_back(
       direct_conv_kernel(winograd_product(conv_, ones(conv_, schedule_.tile).points()), schedule_.product));
-  kernels_.push_back(winograd_output_kernel(conv_, schedule_));
+  kernels_.push_back(kernel::with_storage(winograd_output_kernel(conv_, schedule_), storage));
 }
 
 Launches WinogradProgram::launches(std::span<const Dims> shapes) const {

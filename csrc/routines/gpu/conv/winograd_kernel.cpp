@@ -50,7 +50,8 @@ class WinogradKernel {
     groups_ = b_.size("groups", 1, kMax / s_.threads);
     declare_input();
     const Expr elements = blocks_ * images_ * tiles_h_ * tiles_w_ * (points_ * c_.block);
-    const Array x = b_.input("x", DType::Float32, input_elements()), v = b_.output("v", DType::Float32, elements);
+    const Array x = b_.input("x", DType::Float32, input_elements()),
+                v = b_.output("v", DType::Float32, elements, DType::Float32);
     each_tile(blocks_, [&](const TilePlace& at) {
       transform_input(x, at,
                       [&](int point, const Expr& value) { v.at(transformed(point, blocks_, at), s_.width) = value; });
@@ -64,7 +65,8 @@ class WinogradKernel {
     groups_ = b_.size("groups", 1, kMax / s_.threads);
     declare_output();
     const Expr elements = out_blocks_ * images_ * tiles_h_ * tiles_w_ * (points_ * c_.block);
-    const Array m = b_.input("m", DType::Float32, elements), y = b_.output("y", DType::Float32, output_elements());
+    const Array m = b_.input("m", DType::Float32, elements, DType::Float32),
+                y = b_.output("y", DType::Float32, output_elements());
     result_.emplace(b_, c_.result, out_blocks_ * c_.block, output_elements());
     each_tile(out_blocks_, [&](const TilePlace& at) {
       transform_output(y, at, [&](int point) { return Expr(m.at(transformed(point, out_blocks_, at), s_.width)); });
@@ -84,9 +86,10 @@ class WinogradKernel {
     panels_ = b_.size("panels", 1, 1 << 16);
     const Expr part_panels = b_.size("part_panels", 1, 1 << 16);
     const Array x = b_.input("x", DType::Float32, input_elements());
-    const Array u = b_.input("u", DType::Float32, panels_ * blocks_ * (points_ * c_.block * panel));
-    const Array v = b_.inout("v", DType::Float32, workers * parts * blocks_ * (points_ * tiles * c_.block));
-    const Array m = b_.inout("m", DType::Float32, workers * parts * (points_ * tiles * panel));
+    const Array u = b_.input("u", DType::Float32, panels_ * blocks_ * (points_ * c_.block * panel), DType::Float32);
+    const Array v =
+        b_.inout("v", DType::Float32, workers * parts * blocks_ * (points_ * tiles * c_.block), DType::Float32);
+    const Array m = b_.inout("m", DType::Float32, workers * parts * (points_ * tiles * panel), DType::Float32);
     const Array y = b_.output("y", DType::Float32, output_elements());
     result_.emplace(b_, c_.result, out_blocks_ * c_.block, output_elements());
     const Expr worker = b_.group(0, "worker", workers), part = b_.group(1, "part", parts);

@@ -99,10 +99,12 @@ class EltwiseWriter {
       elements_.push_back(is_whole            ? Expr()
                           : is_guarded(m_, i) ? b_.size("n" + std::to_string(i), 1, kMaxElements)
                                               : product(own_of(i, sizes)));
-      inputs_.push_back(
-          b_.input("x" + std::to_string(i), memory_dtype(p_.program.type[i]), is_whole ? all : elements_.back()));
+      const EltwiseType type = p_.program.type[i];
+      inputs_.push_back(b_.input("x" + std::to_string(i), memory_dtype(type), is_whole ? all : elements_.back(),
+                                 storage_dtype(type)));
     }
-    output_.push_back(b_.output("y", memory_dtype(p_.program.type[p_.program.inputs]), all));
+    const EltwiseType result = p_.program.type[p_.program.inputs];
+    output_.push_back(b_.output("y", memory_dtype(result), all, storage_dtype(result)));
 
     if (!s_.rows) {
       each_item(b_, items, s_.threads, [&](const Expr& item) {

@@ -5,6 +5,7 @@
 #include "routines/gpu/eltwise/eltwise.h"
 #include "routines/gpu/eltwise/families.h"
 #include "routines/gpu/movement/axes.h"
+#include "routines/gpu/storage.h"
 #include "routines/patterns/compile_program.h"
 
 namespace neo::gpu {
@@ -14,6 +15,10 @@ std::optional<EltwiseType> type_of(DType dtype) {
   switch (dtype) {
     case DType::Float32:
       return EltwiseType::F32;
+    case DType::Float16:
+      return EltwiseType::F16;
+    case DType::BFloat16:
+      return EltwiseType::BF16;
     case DType::UInt8:
       return EltwiseType::U8;
     case DType::Int8:
@@ -29,17 +34,17 @@ std::optional<EltwiseType> type_of(DType dtype) {
   }
 }
 
-// Casts from float32, which programs of the CPU leave to a routine of their own.
+// Casts from floats, which programs of the CPU leave to a routine of their own.
 std::optional<CompiledEltwise> compile_cast(const Workload& workload) {
   const Node& node = workload.root();
   if (workload.nodes.size() != 1 || node.op != "Cast") return std::nullopt;
   const Value *x = node.inputs.front(), *y = node.outputs.front();
-  if (!x->type.is_tensor() || x->dtype() != DType::Float32 || !type_of(y->dtype())) return std::nullopt;
+  if (!x->type.is_tensor() || !computes_in_float32(x->dtype()) || !type_of(y->dtype())) return std::nullopt;
   CompiledEltwise c;
   c.program.steps = 1;
   c.program.inputs = 1;
   c.program.registers = 1;
-  c.program.type[0] = EltwiseType::F32;
+  c.program.type[0] = *type_of(x->dtype());
   c.program.type[1] = *type_of(y->dtype());
   c.program.step[0] = {EltwiseOp::Copy, -1, -1};
   c.inputs = {0};

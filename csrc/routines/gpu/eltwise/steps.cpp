@@ -77,6 +77,8 @@ Expr sigmoid(const Expr& x) {
 DType memory_dtype(EltwiseType type) {
   switch (type) {
     case EltwiseType::F32:
+    case EltwiseType::F16:
+    case EltwiseType::BF16:
       return DType::Float32;
     case EltwiseType::U8:
     case EltwiseType::Bool:
@@ -90,6 +92,11 @@ DType memory_dtype(EltwiseType type) {
     default:
       return DType::Undefined;
   }
+}
+
+DType storage_dtype(EltwiseType type) {
+  if (type == EltwiseType::F16) return DType::Float16;
+  return type == EltwiseType::BF16 ? DType::BFloat16 : memory_dtype(type);
 }
 
 Expr apply_step(Builder& builder, const EltwiseStep& s, const Expr& a, const Expr& b, const Expr& c) {

@@ -20,7 +20,8 @@ kernel::Expr clamp_nan(kernel::Builder& builder, const kernel::Expr& x, const ke
 kernel::Expr sigmoid(const kernel::Expr& x);
 kernel::Expr call(kernel::Op function, const kernel::Expr& x);
 
-// As memory holds an element of this type.
+// As a kernel reads an element of this type, and as memory holds it: halves are read as float32.
 DType memory_dtype(EltwiseType type);
+DType storage_dtype(EltwiseType type);
 
 }  // namespace neo::gpu

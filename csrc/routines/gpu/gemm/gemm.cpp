@@ -102,8 +102,9 @@ void pack_b(const GemmForm& form, const GemmSchedule& schedule, const Dims& b, c
 
 GemmProgram::GemmProgram(GemmForm form, const GemmSchedule& schedule) : form_(std::move(form)), schedule_(schedule) {
   NEO_ASSERT(reject_gemm_schedule(schedule_) == nullptr, reject_gemm_schedule(schedule_));
-  kernels_.push_back(gemm_kernel(form_, schedule_));
-  if (!form_.packs_b) kernels_.push_back(gemm_pack_kernel(form_, schedule_));
+  const DType storage = form_.result.storage;
+  kernels_.push_back(kernel::with_storage(gemm_kernel(form_, schedule_), storage));
+  if (!form_.packs_b) kernels_.push_back(kernel::with_storage(gemm_pack_kernel(form_, schedule_), storage));
 }
 
 Launches GemmProgram::launches(std::span<const Dims> shapes) const {
@@ -114,7 +115,7 @@ Launches GemmProgram::launches(std::span<const Dims> shapes) const {
   const int64_t panels = ceil_div(m.n, static_cast<int64_t>(schedule_.panel())), matrices = matrices_of(b);
   ProductB product{packed_view(form_.geometry, b), {panels, matrices}, Packed{0}};
   if (!form_.packs_b) {
-    out.temporaries.push_back(packed_b_size(form_, schedule_, b) * 4);
+    out.temporaries.push_back(packed_b_size(form_, schedule_, b) * item_bytes(form_.result.storage));
     product.memory = Temporary{0};
     KernelLaunch pack{1, {m.n, m.k, panels, matrices, m.row, m.column, elements_of(b), ceil_div(m.k, kPackedRows)}};
     pack.arguments.insert(pack.arguments.end(),

@@ -8,6 +8,7 @@
 #include "routines/gpu/remember.h"
 #include "routines/gpu/routine.h"
 #include "routines/gpu/search.h"
+#include "routines/gpu/storage.h"
 #include "routines/gpu/target_model.h"
 #include "routines/patterns/int8_columns.h"
 
@@ -29,7 +30,8 @@ Profile gemm_profile(const GemmForm& form, const GemmSchedule& s, const GemmShap
   p.flops = 2 * products * block;
   p.loads = products * (s.vectors + static_cast<double>(s.rows) / (wide ? s.inner : 1));
   p.lane_reads = wide ? products * s.rows : 0;
-  p.loaded_bytes = 4 * products * (s.panel() + s.rows);
+  const auto item = static_cast<double>(item_bytes(form.result.storage));
+  p.loaded_bytes = item * products * (s.panel() + s.rows);
   p.other = products / s.inner + block / s.lanes * 4 + 40;
   p.written = s.rows * s.vectors * s.inner;
   p.registers = block + s.panel() + s.rows * s.inner + 16;
@@ -38,8 +40,8 @@ Profile gemm_profile(const GemmForm& form, const GemmSchedule& s, const GemmShap
     p.local_loaded_bytes = 4.0 * block;
     p.barriers = 1;
   }
-  const double b_bytes = 4 * k * n * batches;
-  p.unique_bytes = 4 * batches * m * (k + n * (form.result.has_residual ? 2 : 1)) + b_bytes * (form.packs_b ? 1 : 3);
+  const double b_bytes = item * k * n * batches;
+  p.unique_bytes = item * batches * m * (k + n * (form.result.has_residual ? 2 : 1)) + b_bytes * (form.packs_b ? 1 : 3);
   return p;
 }
 
@@ -54,7 +56,7 @@ class GemmRoutine : public ProgramRoutine {
   std::optional<std::string> rejects(const Workload& workload, const Target& target) const final {
     if (auto reason = cannot_hold(workload)) return reason;
     std::string why;
-    const auto problem = read_gemm(workload, &why);
+    const auto problem = read(workload, &why);
     if (!problem) return why;
     if (has_codes_product(workload)) return "its operands are codes";
     const Shape& a = problem->a->shape();
@@ -65,12 +67,13 @@ class GemmRoutine : public ProgramRoutine {
   }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry& ops) const final {
-    const GemmProblem problem = *read_gemm(workload, nullptr);
+    const GemmProblem problem = *read(workload);
     const GemmForm form = form_of(problem);
     const GemmShape shape = hint_of(problem);
     const DeviceModel model = model_of(target);
-    std::string key = str(name(), " ", key_of(model), " ", form.geometry.transpose_a, form.geometry.transpose_b,
-                          form.packs_b, form.result.has_residual, " ", shape.m, " ", shape.n, " ", shape.k);
+    std::string key = str(name(), " ", key_of(model), " ", neo::name(form.result.storage), " ",
+                          form.geometry.transpose_a, form.geometry.transpose_b, form.packs_b, form.result.has_residual,
+                          " ", shape.m, " ", shape.n, " ", shape.k);
     for (const int64_t b : shape.batch) key += str(" ", b);
     const std::vector<Schedule> best = remember_schedules(key, [&] {
       return search_by_estimate(space_of(form, shape), model,
@@ -81,13 +84,13 @@ class GemmRoutine : public ProgramRoutine {
   }
 
   Space space(const Workload& workload, const Target&) const final {
-    const GemmProblem problem = *read_gemm(workload, nullptr);
+    const GemmProblem problem = *read(workload);
     return space_of(form_of(problem), hint_of(problem));
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
                       const Schedule& schedule) const final {
-    const GemmProblem problem = *read_gemm(workload, nullptr);
+    const GemmProblem problem = *read(workload);
     Candidate c;
     c.inputs.resize(workload.inputs.size());
     for (const Value* v : {problem.a, problem.packs_b() ? nullptr : problem.b, problem.residual}) {
@@ -97,12 +100,14 @@ class GemmRoutine : public ProgramRoutine {
     c.schedule = schedule;
     const DeviceModel model = model_of(target);
     c.cost = cost(form_of(problem), schedule, hint_of(problem), model);
-    if (problem.bias) c.cost.packed_bytes += padded_columns(problem.columns(), panel(schedule)) * 4;
+    if (problem.bias) {
+      c.cost.packed_bytes += packed_bytes(padded_columns(problem.columns(), panel(schedule)), problem.a->dtype());
+    }
     return c;
   }
 
   std::unique_ptr<const Program> program(const Candidate& candidate, const Target&, PackedStore& packed) const final {
-    const GemmProblem problem = *read_gemm(*candidate.workload, nullptr);
+    const GemmProblem problem = *read(*candidate.workload);
     GemmForm form = form_of(problem);
     form.a = argument_of(candidate, problem.a);
     form.b = argument_of(candidate, problem.b);
@@ -112,9 +117,10 @@ class GemmRoutine : public ProgramRoutine {
     if (form.packs_b) pack(form, *problem.b, candidate.schedule, packed);
     if (problem.bias) {
       const int64_t columns = problem.columns(), width = panel(candidate.schedule);
-      packed.floats(padded_columns(columns, width), {problem.bias}, [&](float* to) {
-        const Tensor& bias = *problem.bias->constant;
-        pack_columns(columns, width, problem.bias_scale, {bias.as<float>(), static_cast<size_t>(bias.size())}, to);
+      pack_stored(packed, form.result.storage, padded_columns(columns, width), {problem.bias}, [&](float* to) {
+        const ConstantFloats bias(problem.bias);
+        const auto count = static_cast<size_t>(problem.bias->constant->size());
+        pack_columns(columns, width, problem.bias_scale, {bias.data(), count}, to);
       });
     }
     return program(std::move(form), candidate.schedule);
@@ -130,6 +136,10 @@ class GemmRoutine : public ProgramRoutine {
   virtual int64_t panel(const Schedule& schedule) const = 0;
   virtual void pack(const GemmForm& form, const Value& b, const Schedule& schedule, PackedStore& packed) const = 0;
   virtual std::unique_ptr<const Program> program(GemmForm form, const Schedule& schedule) const = 0;
+
+  static std::optional<GemmProblem> read(const Workload& workload, std::string* why = nullptr) {
+    return read_gemm(workload, why, storage_of(workload));
+  }
 
   static GemmShape hint_of(const GemmProblem& problem) {
     GemmShape s = problem.hint();
@@ -149,6 +159,7 @@ class GemmRoutine : public ProgramRoutine {
     form.bias_scale = problem.bias_scale;
     const Epilogue& e = problem.epilogue;
     ResultForm& r = form.result;
+    r.storage = problem.a->dtype();
     r.has_bias = problem.bias != nullptr;
     r.has_residual = problem.residual != nullptr;
     r.lo = e.lo;
@@ -176,14 +187,14 @@ class RegisterGemm final : public GemmRoutine {
     Cost c;
     c.time_us = estimate(gemm_profile(form, s, shape), model).time_us;
     if (!form.packs_b) c.time_us += model.launch_us;
-    if (form.packs_b) c.packed_bytes = packed_b_size(form, s, form.b_dims) * 4;
+    if (form.packs_b) c.packed_bytes = packed_bytes(packed_b_size(form, s, form.b_dims), form.result.storage);
     return c;
   }
   int64_t panel(const Schedule& schedule) const override { return GemmSchedule::of(schedule).panel(); }
   void pack(const GemmForm& form, const Value& b, const Schedule& schedule, PackedStore& packed) const override {
     const GemmSchedule s = GemmSchedule::of(schedule);
-    packed.floats(packed_b_size(form, s, form.b_dims), {&b},
-                  [&](float* to) { pack_b(form, s, form.b_dims, b.constant->as<float>(), to); });
+    pack_stored(packed, form.result.storage, packed_b_size(form, s, form.b_dims), {&b},
+                [&](float* to) { pack_b(form, s, form.b_dims, ConstantFloats(&b).data(), to); });
   }
   std::unique_ptr<const Program> program(GemmForm form, const Schedule& schedule) const override {
     return std::make_unique<GemmProgram>(std::move(form), GemmSchedule::of(schedule));
@@ -214,7 +225,7 @@ class Tf32Gemm final : public GemmRoutine {
     c.error = tf32_error(static_cast<double>(shape.k));
     c.rounds = true;
     if (form.packs_b) {
-      c.packed_bytes = 4;
+      c.packed_bytes = item_bytes(form.result.storage);
       for (const int64_t d : form.b_dims) c.packed_bytes *= d;
     }
     return c;

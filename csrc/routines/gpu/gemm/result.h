@@ -17,6 +17,7 @@ struct ResultForm {
   bool has_residual = false;
   bool has_clamp = false;
   std::optional<EltwiseStep> activation;  // unary
+  DType storage = DType::Float32;         // of operands, weights and results in memory; no part of tag()
   float lo = -std::numeric_limits<float>::infinity();
   float hi = std::numeric_limits<float>::infinity();
 

@@ -158,10 +158,11 @@ Profile tf32_gemm_profile(const GemmForm& form, const Tf32GemmSchedule& s, const
   p.groups = batches * parts(m, block.all_rows()) * parts(n, block.all_columns());
   const double loads = passes * s.depth * (block.all_rows() + block.all_columns()) / block.threads();
   p.loads += loads;
-  p.loaded_bytes = 4 * loads;
+  const auto item = static_cast<double>(item_bytes(form.result.storage));
+  p.loaded_bytes = item * loads;
   p.other += loads * 6;
   p.registers += 36;  // addresses
-  p.unique_bytes = 4 * batches * (m * (k + n * (form.result.has_residual ? 2 : 1)) + k * n);
+  p.unique_bytes = item * batches * (m * (k + n * (form.result.has_residual ? 2 : 1)) + k * n);
   return p;
 }
 
@@ -169,8 +170,9 @@ Tf32GemmProgram::Tf32GemmProgram(GemmForm form, const Tf32GemmSchedule& schedule
     : form_(std::move(form)), schedule_(schedule) {
   const char* why = reject_tf32_schedule(form_, schedule_);
   NEO_ASSERT(why == nullptr, why);
-  kernels_.push_back(
-      remember_kernel(kernel_name(form_, schedule_), [&] { return Tf32GemmKernel(form_, schedule_).run(); }));
+  const kernel::Kernel made =
+      remember_kernel(kernel_name(form_, schedule_), [&] { return Tf32GemmKernel(form_, schedule_).run(); });
+  kernels_.push_back(kernel::with_storage(made, form_.result.storage));
 }
 
 Launches Tf32GemmProgram::launches(std::span<const Dims> shapes) const {

@@ -43,6 +43,8 @@ struct Family {
   std::vector<std::string_view> (*roots)();  // ops that it may take
   Reader read;
   std::string_view matches_as;  // the routine of the CPU whose groups it takes; empty: single nodes
+  // It reads workloads of float32 alone, and one of halves by its twin of float32.
+  bool reads_twin = false;
 };
 const std::vector<Family>& basic_families();
 

@@ -6,6 +6,7 @@
 #include "ops/elements.h"
 #include "routines/gpu/movement/copy.h"
 #include "routines/gpu/movement/families.h"
+#include "routines/gpu/storage.h"
 
 namespace neo::gpu {
 namespace {
@@ -192,8 +193,8 @@ std::optional<Made> read_pieces(const Workload& workload, const BasicOptions& op
   const int rank = whole->shape().rank();
   int64_t axis = node.int_attr("axis", 0);
   if (axis < 0) axis += rank;
-  const bool is_held =
-      whole->dtype() == DType::Float32 || whole->dtype() == DType::UInt8 || whole->dtype() == DType::Int8;
+  const DType dtype = whole->dtype();
+  const bool is_held = computes_in_float32(dtype) || dtype == DType::UInt8 || dtype == DType::Int8;
   if (rank < 3 || !is_held) return not_made(why, "it has no channels to block");
   const size_t pieces = copy.is_split ? workload.outputs.size() : workload.inputs.size();
   if (pieces != (copy.is_split ? node.outputs : node.inputs).size()) return not_made(why, "pieces are missing");

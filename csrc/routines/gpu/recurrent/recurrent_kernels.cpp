@@ -103,7 +103,7 @@ class InputKernel final : CellKernel {
     const Array x = b_.input("x", DType::Float32, rows * depth);
     const Array weights = b_.input("weights", DType::Float32, directions_ * panels_ * depth * width);
     const Array biases = b_.input("biases", DType::Float32, directions_ * panels_ * width);
-    const Array y = b_.output("y", DType::Float32, rows * directions_ * panels_ * width);
+    const Array y = b_.output("y", DType::Float32, rows * directions_ * panels_ * width, DType::Float32);
     each_panel(rows, [&] {
       const Array sums = zeros("sums", s_.rows * gates_);
       multiply(
@@ -172,23 +172,25 @@ class StepKernel final : CellKernel {
     step_rows_ = count("step_rows");
     batch_rows_ = count("batch_rows");
     const Expr states = state_size();
-    products_ = b_.input("products", DType::Float32, lines_ * directions_ * panels_ * (all_gates_ * s_.lanes));
-    h_ = b_.input("h", DType::Float32, states);
+    // Values between two launches stay float32.
+    const DType kept = DType::Float32;
+    products_ = b_.input("products", kept, lines_ * directions_ * panels_ * (all_gates_ * s_.lanes), kept);
+    h_ = b_.input("h", kept, states, kept);
     weights_ = b_.input("weights", DType::Float32, directions_ * panels_ * panels_ * (gates_ * s_.lanes * s_.lanes));
     if (kind_ == CellKind::GruLinear) {
       candidate_bias_ = b_.input("candidate_bias", DType::Float32, directions_ * panels_ * s_.lanes);
     }
-    if (kind_ == CellKind::Lstm) cells_ = b_.inout("cells", DType::Float32, states);
+    if (kind_ == CellKind::Lstm) cells_ = b_.inout("cells", kept, states, kept);
     if (kind_ == CellKind::GruGates) {
-      update_ = b_.output("update", DType::Float32, states);
-      reset_ = b_.output("reset", DType::Float32, states);
+      update_ = b_.output("update", kept, states, kept);
+      reset_ = b_.output("reset", kept, states, kept);
       return;
     }
     if (kind_ == CellKind::GruCandidate) {
-      update_ = b_.input("update", DType::Float32, states);
-      reset_ = b_.input("reset", DType::Float32, states);
+      update_ = b_.input("update", kept, states, kept);
+      reset_ = b_.input("reset", kept, states, kept);
     }
-    new_h_ = b_.output("new_h", DType::Float32, states);
+    new_h_ = b_.output("new_h", kept, states, kept);
     if (!has_y_) return;
     hidden_ = count("hidden");
     y_step_ = count("y_step", kMaxElements);
@@ -276,10 +278,10 @@ class StateKernel final : CellKernel {
     const Expr hidden = count("hidden"), by_direction = count("by_direction"), by_row = count("by_row");
     const Expr elements = count("elements", kMaxElements);
     const Expr states = state_size();
-    const Array given =
-        stores_ ? b_.input("state", DType::Float32, states) : b_.input("given", DType::Float32, elements);
-    const Array made =
-        stores_ ? b_.output("made", DType::Float32, elements) : b_.output("state", DType::Float32, states);
+    const Array given = stores_ ? b_.input("state", DType::Float32, states, DType::Float32)
+                                : b_.input("given", DType::Float32, elements);
+    const Array made = stores_ ? b_.output("made", DType::Float32, elements)
+                               : b_.output("state", DType::Float32, states, DType::Float32);
     each_panel(batch_, [&] {
       for (int r = 0; r < s_.rows; ++r) {
         b_.when(first_ + r < batch_, [&] {
@@ -326,7 +328,7 @@ kernel::Kernel recurrent_store_kernel(const RecurrentSchedule& schedule) {
 kernel::Kernel recurrent_clear_kernel(const RecurrentSchedule& schedule) {
   Builder b("recurrent_clear");
   const Expr n = b.size("n", 1, kMaxElements);
-  const Array state = b.output("state", DType::Float32, n);
+  const Array state = b.output("state", DType::Float32, n, DType::Float32);
   each_item(b, n, schedule.threads, [&](const Expr& i) { state[i] = 0.0f; });
   return b.finish();
 }

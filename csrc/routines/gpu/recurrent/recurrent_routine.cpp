@@ -2,6 +2,7 @@
 
 #include "routines/gpu/recurrent/recurrent.h"
 #include "routines/gpu/routine.h"
+#include "routines/gpu/storage.h"
 #include "routines/patterns/epilogue.h"
 #include "routines/patterns/recurrent_form.h"
 #include "routines/space.h"
@@ -9,7 +10,12 @@
 namespace neo::gpu {
 namespace {
 
-RecurrentLayer layer_of(const RecurrentForm& form, const Candidate& candidate) {
+// `read`: the workload that the form is of, whose operands lie as the candidate's do.
+RecurrentLayer layer_of(const RecurrentForm& form, const Workload& read, const Candidate& candidate) {
+  const auto place = [&](const Value* v) {
+    const int i = v ? read.input_index(v) : -1;
+    return i < 0 ? -1 : argument_of(candidate, candidate.workload->inputs[static_cast<size_t>(i)]);
+  };
   RecurrentLayer l;
   l.kind = form.kind;
   l.input = form.input;
@@ -17,9 +23,9 @@ RecurrentLayer layer_of(const RecurrentForm& form, const Candidate& candidate) {
   l.directions = form.directions;
   l.reverse = form.reverse;
   l.batch_first = form.batch_first;
-  l.x = argument_of(candidate, form.x);
-  l.initial_h = argument_of(candidate, form.initial_h);
-  l.initial_c = argument_of(candidate, form.initial_c);
+  l.x = place(form.x);
+  l.initial_h = place(form.initial_h);
+  l.initial_c = place(form.initial_c);
   int next = static_cast<int>(
       std::count_if(candidate.inputs.begin(), candidate.inputs.end(), [](const auto& s) { return s.has_value(); }));
   int* const made[] = {&l.y, &l.final_h, &l.final_c};
@@ -39,7 +45,8 @@ class RecurrentRoutine final : public ProgramRoutine {
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     if (auto reason = cannot_hold(workload)) return reason;
     std::string why;
-    const auto form = read_recurrent(workload.root(), &why);
+    const WideView view(workload);
+    const auto form = read_recurrent(view.workload().root(), &why);
     if (!form) return why;
     if (auto reason = why_not_plain(*form)) return reason;
     if (form->input == 0) return "the input is empty";
@@ -48,7 +55,8 @@ class RecurrentRoutine final : public ProgramRoutine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target,
                                     const OpRegistry& ops) const override {
-    const RecurrentForm form = *read_recurrent(workload.root(), nullptr);
+    const WideView view(workload);
+    const RecurrentForm form = *read_recurrent(view.workload().root(), nullptr);
     const int64_t batch = form.x->shape()[form.batch_first ? 0 : 1].hint();
     const bool cuda = target.device == DeviceKind::Cuda;
     Schedule schedule = {{"lanes", cuda ? 4 : 8},
@@ -66,10 +74,11 @@ class RecurrentRoutine final : public ProgramRoutine {
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry& ops,
                       const Schedule& schedule) const override {
-    const RecurrentForm form = *read_recurrent(workload.root(), nullptr);
+    const WideView view(workload);
+    const RecurrentForm form = *read_recurrent(view.workload().root(), nullptr);
     Candidate c = plain_candidate(workload, target);
     for (size_t i = 0; i < workload.inputs.size(); ++i) {
-      const Value* v = workload.inputs[i];
+      const Value* v = view.workload().inputs[i];
       if (v != form.x && v != form.initial_h && v != form.initial_c) c.inputs[i] = std::nullopt;
     }
     const int64_t steps = form.x->shape()[form.batch_first ? 1 : 0].hint();
@@ -82,22 +91,26 @@ class RecurrentRoutine final : public ProgramRoutine {
   std::unique_ptr<const Program> program(const Candidate& candidate, const Target&,
                                          PackedStore& packed) const override {
     const Node& node = candidate.workload->root();
-    const RecurrentLayer l = layer_of(*read_recurrent(node, nullptr), candidate);
+    const DType storage = storage_of(*candidate.workload);
+    const WideView view(*candidate.workload);
+    const RecurrentLayer l = layer_of(*read_recurrent(view.workload().root(), nullptr), view.workload(), candidate);
     const RecurrentSchedule s = RecurrentSchedule::of(candidate.schedule);
     const auto pack = [&](const Value* from, const PackedGates& gates) {
-      packed.floats(packed_gates_size(l, s, gates), {from},
-                    [&](float* to) { pack_gates(l, s, gates, from->constant->as<float>(), to); });
+      pack_stored(packed, storage, packed_gates_size(l, s, gates), {from},
+                  [&](float* to) { pack_gates(l, s, gates, ConstantFloats(from).data(), to); });
     };
-    const float* biases = node.input(3) ? node.input(3)->constant->as<float>() : nullptr;
+    const auto biases = [&] { return node.input(3) ? ConstantFloats(node.input(3)) : ConstantFloats(); };
     const int64_t units = l.panels(s) * s.lanes;
     pack(node.input(1), {l.input, l.input, 0, l.gates()});
-    packed.floats(packed_biases_size(l, s), {node.input(3)}, [&](float* to) { pack_biases(l, s, biases, to); });
+    pack_stored(packed, storage, packed_biases_size(l, s), {node.input(3)},
+                [&](float* to) { pack_biases(l, s, biases().data(), to); });
     pack(node.input(2), {l.hidden, units, 0, l.kind == CellKind::GruGates ? 2 : l.gates()});
     if (l.kind == CellKind::GruGates) pack(node.input(2), {l.hidden, units, 2, 1});
     if (l.kind == CellKind::GruLinear) {
-      packed.floats(l.directions * units, {node.input(3)}, [&](float* to) { pack_candidate_biases(l, s, biases, to); });
+      pack_stored(packed, storage, l.directions * units, {node.input(3)},
+                  [&](float* to) { pack_candidate_biases(l, s, biases().data(), to); });
     }
-    return make_recurrent(l, s);
+    return stored_program(make_recurrent(l, s), storage);
   }
 };
 

@@ -23,8 +23,8 @@ kernel::Kernel resize_kernel(int64_t row_taps, int64_t column_taps, int threads)
   const Expr in_rows = b.size("in_rows", 1, kMaxImageSize), in_columns = b.size("in_columns", 1, kMaxImageSize);
   const Expr rows = b.size("rows", 1, kMaxImageSize), columns = b.size("columns", 1, kMaxImageSize);
   const Array x = b.input("x", DType::Float32, planes * in_rows * in_columns);
-  const Array row_table = b.input("row_table", DType::Float32, rows * (2 * row_taps));
-  const Array column_table = b.input("column_table", DType::Float32, columns * (2 * column_taps));
+  const Array row_table = b.input("row_table", DType::Float32, rows * (2 * row_taps), DType::Float32);
+  const Array column_table = b.input("column_table", DType::Float32, columns * (2 * column_taps), DType::Float32);
   const Array y = b.output("y", DType::Float32, items);
   each_item(b, items, threads, [&](const Expr& item) {
     const std::vector<Expr> sizes = {planes, rows, columns};
