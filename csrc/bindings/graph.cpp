@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/knobs.h"
 #include "bindings/bindings.h"
+#include "candidates/store_halves.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 #include "passes/pass.h"
@@ -320,7 +321,8 @@ void bind_graph(py::module_& m) {
       py::arg("text"));
   m.def(
       "run_passes",
-      [](const Graph& graph, const std::optional<std::vector<std::string>>& names, bool keep_codes) {
+      [](const Graph& graph, const std::optional<std::vector<std::string>>& names, bool keep_codes,
+         const std::optional<std::string>& target) {
         PassContext context = reference_context(standard_ops());
         context.keep_codes = keep_codes;
         std::shared_ptr<Graph> result = graph.clone();
@@ -330,12 +332,16 @@ void bind_graph(py::module_& m) {
         }
         PassObserver observer;
         if (knob_bool(Knob::Verify)) observer = [](const Pass&, const Graph& g, bool) { verify(g); };
+        const HalfValues halves = target ? find_half_values(graph) : HalfValues();
+        const Target machine = halves.empty() ? Target() : machine_of(*target, 1);
         const py::gil_scoped_release release;
         run_passes(*result, passes, context, observer);
+        if (machine.has_device()) store_halves(*result, halves, machine, standard_routines(), standard_ops());
         return result;
       },
-      py::arg("graph"), py::arg("names") = py::none(), py::arg("keep_codes") = false,
-      "A new graph; `names` picks passes of the pipeline, in its order. keep_codes: quantized constants stay so.");
+      py::arg("graph"), py::arg("names") = py::none(), py::arg("keep_codes") = false, py::arg("target") = py::none(),
+      "A new graph; `names` picks passes of the pipeline, in its order. keep_codes: quantized constants stay so. "
+      "target: a device whose memory then holds the model's halves as such.");
   m.def("pass_names", [] {
     std::vector<std::string> names;
     for (const Pass& pass : standard_pipeline()) names.emplace_back(pass.name);

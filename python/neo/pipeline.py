@@ -31,6 +31,7 @@ class Variant:
     Attributes
     ----------
     source : Source
+    target : str
     shapes : mapping
     signature : Signature
     candidates : Candidates
@@ -39,6 +40,7 @@ class Variant:
     """
 
     source: Source
+    target: str
     shapes: Mapping[str, Size]
     signature: Signature
     candidates: Candidates
@@ -48,13 +50,17 @@ class Variant:
     def read(cls, source: Source, target: str, shapes: Mapping[str, Size], options: Options) -> Variant:
         """Import, passes and candidates."""
         graph, signature = source.read(shapes)
-        graph = _native.run_passes(graph)
+        graph = _native.run_passes(graph, target=target)
         candidates = build_candidates(graph, target, options, shipped_corrections())
-        return cls(source, shapes, replace(signature, depth=int(graph.reduction_length)), candidates, graph.name)
+        return cls(
+            source, target, shapes, replace(signature, depth=int(graph.reduction_length)), candidates, graph.name
+        )
 
     def lower(self, selection: Selection) -> _native.Module:
         """Lower a selection, after which the graph's constants are let go."""
-        return self.candidates.lower(selection, remake=lambda: _native.run_passes(self.source.read_again(self.shapes)))
+        return self.candidates.lower(
+            selection, remake=lambda: _native.run_passes(self.source.read_again(self.shapes), target=self.target)
+        )
 
     def finish(self, native: _native.Module) -> _native.Module:
         """The module on the executors that the options ask for."""

@@ -134,6 +134,7 @@ class Subject:
         values = {v.name: v for node in graph.nodes for v in node.outputs if v is not None}
         present = {v.name for v in graph.outputs}
         graph.outputs = [*graph.outputs, *(values[n] for n in names if n in values and n not in present)]
-        problem = _native.build_problem(_native.run_passes(graph), self.module.target, self.module.threads)
+        target = self.module.target
+        problem = _native.build_problem(_native.run_passes(graph, target=target), target, self.module.threads)
         solution = solve(selection_arrays(problem, self.accuracy))
         return problem.lower([int(c) for c in solution.choice], float(solution.total), self.module.threads)

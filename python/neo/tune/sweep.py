@@ -173,7 +173,7 @@ def tune(
 
 
 def _work(model: Model, target: str, threads: int, shapes: Mapping[str, int | tuple[int, int]] | None) -> _Work:
-    graph = _native.run_passes(read_model(model, shapes=shapes)[0])
+    graph = _native.run_passes(read_model(model, shapes=shapes)[0], target=target)
     problem = _native.build_problem(graph, target, threads)
     bench = _native.make_bench(problem, threads)
     importance: dict[str, float] = {}
