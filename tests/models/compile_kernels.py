@@ -18,6 +18,8 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from .half_twin import half_twin
+
 _TARGETS = ("opencl", "mali", "intel_graphics", "cuda")
 _CAPABILITIES = (87, 90)
 _BATCH = 8  # kernels that nvcc is given at once
@@ -116,6 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.models.compile_kernels", description=__doc__)
     parser.add_argument("models", nargs="+")
     parser.add_argument("--targets", nargs="+", default=list(_TARGETS), choices=_TARGETS)
+    parser.add_argument("--half", action="store_true", help="the networks' twins of float16")
     parser.add_argument("--page", type=Path, help="where to write the page of docs/, after every network")
     options = parser.parse_args(arguments)
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
@@ -127,9 +130,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         counts = []
         for target in options.targets:
             suffix = "cu" if target == "cuda" else "cl"
-            with tempfile.TemporaryDirectory() as folder:
+            with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as twins:
+                source = model
+                if options.half:
+                    source = f"{twins}/model.onnx"
+                    Path(source).write_bytes(half_twin(model))
                 try:
-                    texts = texts_of(model, target, Path(folder))
+                    texts = texts_of(source, target, Path(folder))
                 except subprocess.CalledProcessError as error:
                     failures.append(f"{Path(model).stem}, {target}: {error.stderr.decode().strip().splitlines()[-1]}")
                     counts.append("0")

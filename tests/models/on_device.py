@@ -1,6 +1,6 @@
 """``python -m tests.models.on_device``: every float model of the zoo with a device as target, beside onnxruntime.
 
-Status 1 where a model differs by more than the rule of its kind. Each model runs in a process of its own.
+``--half``: the models' twins of float16, beside neo on the CPU. Status 1 where a model differs by more than the rule of its kind. Each model runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 
 from . import zoo
 from .engines import assert_agrees, assert_meets_reference, expected_of, source_of
+from .half_twin import half_twin
 from .inputs import Feeds
 
 
@@ -49,12 +50,24 @@ def cases_of(model: zoo.Model) -> Iterator[tuple[Feeds, Feeds, Callable[[Feeds],
             yield feeds, expected, partial(assert_meets_reference, model, reference, feeds, expected=expected)
 
 
-def run_on(name: str, target: str) -> Outcome:
+def half_cases_of(model: zoo.Model, twin: bytes) -> Iterator[tuple[Feeds, Feeds, Callable[[Feeds], None]]]:
+    """Yield the same of a model's twin: inputs rounded to float16, and what neo makes of them on the CPU."""
+    alone = neo.compile(twin)
+    all_feeds = [case.feeds for case in model.cases()]
+    all_feeds += [feeds for reference in model.references for feeds, _ in zoo.load_reference(model, reference)]
+    for given in all_feeds:
+        feeds = {k: x.astype(np.float16) if x.dtype == np.float32 else x for k, x in given.items()}
+        expected = {k: np.asarray(y) for k, y in alone.run(feeds).items()}
+        yield feeds, expected, partial(assert_agrees, model, feeds, expected=expected)
+
+
+def run_on(name: str, target: str, half: bool = False) -> Outcome:
     """Run every case of a model."""
     model = zoo.BY_NAME[name]
     try:
-        cases = list(cases_of(model))
-        module = neo.compile(source_of(model), target=target)
+        source = half_twin(source_of(model)) if half else source_of(model)
+        cases = list(half_cases_of(model, source) if isinstance(source, bytes) and half else cases_of(model))
+        module = neo.compile(source, target=target)
         steps = module.steps
         on_cpu = Counter(step.op for step in steps if step.device == "cpu")
         listed = ", ".join(f"{count} {op}" for op, count in sorted(on_cpu.items()))
@@ -65,7 +78,7 @@ def run_on(name: str, target: str) -> Outcome:
                 check(actual)
             except AssertionError as error:
                 failure = failure or f"AssertionError: {_line(error)}"
-            if model.onnxruntime:  # what is stored may be labels
+            if half or model.onnxruntime:  # what is stored may be labels
                 difference = max([difference, *(_difference(actual[n], right) for n, right in expected.items())])
         return Outcome(name, failure, difference, len(steps) - on_cpu.total(), listed)
     except Exception as error:
@@ -112,6 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.models.on_device", description=__doc__)
     parser.add_argument("--target", default="opencl")
     parser.add_argument("--match", default="*", help="only models of this pattern")
+    parser.add_argument("--half", action="store_true", help="the models' twins of float16")
     parser.add_argument("--seconds", type=float, default=600, help="that a model may take")
     parser.add_argument("--until", type=float, default=float("inf"), help="no model is begun after so many seconds")
     parser.add_argument("--page", type=Path, help="where to write the page of docs/, after every model")
@@ -133,7 +147,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         context = multiprocessing.get_context("spawn")
         pool = ProcessPoolExecutor(max_workers=1, mp_context=context)
         try:
-            outcomes.append(pool.submit(run_on, model.name, options.target).result(timeout=options.seconds))
+            outcomes.append(
+                pool.submit(run_on, model.name, options.target, options.half).result(timeout=options.seconds)
+            )
         except futures.TimeoutError:
             outcomes.append(Outcome(model.name, f"not done within {options.seconds:.0f} s"))
             for process in pool._processes.values():
