@@ -28,3 +28,7 @@ TOLERANCES = {
     "test_dft_inverse": (1e-3, 1e-6, "zeros are expected as 2e-7, float32's rounding of sums of 10"),
     "test_dft_inverse_opset19": (1e-3, 1e-6, "zeros are expected as 2e-7, float32's rounding of sums of 10"),
 }
+# The same on a device.
+DEVICE_TOLERANCES = {
+    "test_attention_*_fp16": (2e-3, 1e-7, "between the steps of its function a device holds float16"),
+}
