@@ -202,7 +202,7 @@ def test_a_ladder_of_layouts_needs_no_search():
     assert searched.lower_bound <= solution.total <= searched.total
 
 
-@pytest.mark.parametrize("seed", [2, 16])
+@pytest.mark.parametrize("seed", [2, 12, 15])
 def test_orders_by_fill_end_where_orders_by_tables_do_not(seed: int) -> None:
     # By the cells of tables alone, tables of these chains with bypasses exceed the limit.
     random = np.random.default_rng(seed)

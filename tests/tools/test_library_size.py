@@ -4,7 +4,7 @@ from neo import _native, config
 
 #: Bytes with every instruction set: of the library that runs saved modules, and of the extension, which compiles them
 #: as well.
-RUNTIME_LIMIT, EXTENSION_LIMIT = 8_000_000, 12_200_000
+RUNTIME_LIMIT, EXTENSION_LIMIT = 8 << 20, 12 << 20
 # What only other builds than Release hold: debug information, sanitizers, coverage.
 OTHER_BUILDS = (b".debug_info", b"__asan_init", b"__tsan_init", b"__ubsan_", b"__gcov_")
 

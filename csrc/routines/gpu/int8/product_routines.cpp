@@ -14,7 +14,7 @@
 namespace neo::gpu {
 namespace {
 
-constexpr int64_t kLargestSum = 1 << 30;
+constexpr int64_t kMaxSum = 1 << 30;
 
 // A group's product, and how a schedule has it held.
 struct CodesWork {
@@ -34,7 +34,7 @@ struct CodesWork {
     if (p.x_scale || p.x_zero) return reject("the scale or zero point of the input is known to the call alone");
     ConvGeometry& g = w.form.geometry;
     if (const char* reason = read_int8_geometry(p, g)) return reject(reason);
-    if (!p.w->constant->is_absent() && !sums_fit(p, kLargestSum)) return reject("a sum may leave int32");
+    if (!p.w->constant->is_absent() && !sums_fit(p, kMaxSum)) return reject("a sum may leave int32");
     if (!p.is_conv()) {
       g.ic = p.depth();
       g.oc = p.channels();
