@@ -360,6 +360,28 @@ def test_rows_of_float64(op, tier):
 
 
 @by_tier
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax", "LayerNormalization"])
+def test_rows_in_place(op, dtype, tier):
+    """The values of a step before, which nobody else reads, are where the results go."""
+    random = np.random.default_rng(0)
+    for dims, axis in (([7, 300], 1), ([300, 7], 0), ([2, 5, 33], -1)):
+        if op == "LayerNormalization" and axis == 0:
+            continue
+        x = random.normal(size=dims).astype(dtype)
+        scale = np.linspace(1, 2, dims[axis], dtype=dtype)
+        graph = _native.Graph()
+        value = graph.add_node("Neg", [graph.add_input("x", dtype, dims)], ["negated"], {}, "neg").outputs[0]
+        operands = [graph.add_constant("scale", scale)] if op == "LayerNormalization" else []
+        graph.outputs = [graph.add_node(op, [value, *operands], ["y"], {"axis": axis}, "node").outputs[0]]
+        routine = {"LayerNormalization": "norm"}.get(op, "softmax")
+        routine = f"cpu:float32/{routine}" if dtype == "float32" else f"cpu/{routine}"
+        tolerance = 1e-11 if dtype == "float64" else 1e-5
+        found = compile_pinned(graph, tier, {"node": routine})(x)
+        np.testing.assert_allclose(found, graph.evaluate([x])[0], rtol=tolerance, atol=tolerance)
+
+
+@by_tier
 @pytest.mark.parametrize("op", ["InstanceNormalization", "GroupNormalization"])
 def test_channel_norms_of_float64(op, tier):
     for seed in range(CASES):

@@ -9,14 +9,22 @@ namespace {
 
 void softmax_row(const double* x, double* y, int64_t n, bool logarithm) {
   const double top = fold_row<Largest<double>>(x, n);
-  for (int64_t i = 0; i < n; ++i) y[i] = exp(x[i] - top);
-  const double total = fold_row<Plus<double>>(y, n);
   if (logarithm) {
+    // y may be x: the powers are in a buffer, a part at a time.
+    constexpr int64_t kPart = 256;
+    double powers[kPart], total = 0;
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] - top;
+    for (int64_t begin = 0; begin < n; begin += kPart) {
+      const int64_t count = n - begin < kPart ? n - begin : kPart;
+      for (int64_t i = 0; i < count; ++i) powers[i] = exp(y[begin + i]);
+      total += fold_row<Plus<double>>(powers, count);
+    }
     const double shift = log(total);
-    for (int64_t i = 0; i < n; ++i) y[i] = x[i] - top - shift;
+    for (int64_t i = 0; i < n; ++i) y[i] -= shift;
     return;
   }
-  const double inverse = 1.0 / total;
+  for (int64_t i = 0; i < n; ++i) y[i] = exp(x[i] - top);
+  const double inverse = 1.0 / fold_row<Plus<double>>(y, n);
   for (int64_t i = 0; i < n; ++i) y[i] *= inverse;
 }
 
