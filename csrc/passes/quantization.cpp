@@ -169,6 +169,7 @@ std::optional<Tensor> dequantized(const Tensor& codes, const Tensor& scale, cons
   const std::vector<double> zeros = zero ? load_doubles(*zero) : std::vector<double>{0};
   return Tensor::computed(
       DType::Float32, dims, [codes, scale, zeros, inner, along](int64_t begin, int64_t size, void* elements) {
+        if (size == 0) return;  // then a channel may have no elements
         const bool has_sign = codes.dtype() == DType::Int8;
         const auto* from = codes.as<uint8_t>() + begin;
         const auto* scales = scale.as<float>();

@@ -164,9 +164,9 @@ class Attempts:
                 self._stage = "import"
             return convert(*args)
 
-        def passed(*args: Any) -> Any:
+        def passed(*args: Any, **options: Any) -> Any:
             self._stage = "passes"
-            return passes(*args)
+            return passes(*args, **options)
 
         frontend.load_model, frontend.Importer.convert_nodes = loaded, converted
         _native.run_passes, compiler.build_candidates, Candidates.select = passed, built, selected

@@ -518,6 +518,9 @@ PUBLIC int nvrtcCompileProgram(Program* program, int, const char* const*) {
   std::string text =
       replaced(program->text, "asm volatile(\"mma.sync", ");\n  return", "emulated_mma(a, b, c);\n  return");
   text = replaced(text, "asm(\"cvt.rna.tf32.f32", ");", "u = emulated_tf32(a);");
+  text = replaced(text, "asm(\"dp4a.s32.s32", ");", "d = emulated_dot(a, b, c);");
+  text = replaced(text, "asm(\"cvt.f32.f16", "(*p));", "r = emulated_widened(*p);");
+  text = replaced(text, "asm(\"cvt.rn.f16.f32", ");", "u = emulated_narrowed(a);");
   const auto mentions = [&](const char* what) { return text.find(what) != std::string::npos; };
   const bool waits = mentions("__syncthreads(") || mentions("__shfl_sync(") || mentions("emulated_mma(");
   std::string source =

@@ -121,6 +121,28 @@ static inline unsigned emulated_tf32(float a) {
   return (u & 0x7f800000u) != 0x7f800000u ? (u + 0x1000u) & 0xffffe000u : u;
 }
 
+// dp4a.s32.s32
+static inline int emulated_dot(int a, int b, int c) {
+  signed char x[4], y[4];
+  std::memcpy(x, &a, sizeof x);
+  std::memcpy(y, &b, sizeof y);
+  for (int i = 0; i < 4; ++i) c += x[i] * y[i];
+  return c;
+}
+
+// cvt.f32.f16 and cvt.rn.f16.f32
+static inline float emulated_widened(unsigned short bits) {
+  _Float16 half;
+  std::memcpy(&half, &bits, sizeof half);
+  return (float)half;
+}
+static inline unsigned short emulated_narrowed(float a) {
+  const _Float16 half = (_Float16)a;
+  unsigned short bits;
+  std::memcpy(&bits, &half, sizeof bits);
+  return bits;
+}
+
 // mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32; kernel_ir/stmt.h says which thread holds which elements.
 template <class A, class B, class C>
 void emulated_mma(const A& a, const B& b, C& c) {
