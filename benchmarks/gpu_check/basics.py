@@ -297,8 +297,12 @@ def dtypes(context: Context) -> Found:
             devices = module.explain().devices
             on_device = [f"{s.op} by {s.routine}" for s in module.steps if s.device != "cpu" and s.op != "neo.Adapt"]
             entry: Found = {"steps": devices, "on the device": on_device}
-            own = any(f"gpu:{name}" in text for text in on_device)
-            entry["verdict"] = "computed there" if own else "unsupported there: on the CPU, or in float32"
+            texts = [kernel["text"] for kernel in module.kernels]
+            held = any(f"_{name}" in text or (name == "float16" and "vload_half" in text) for text in texts)
+            computed = any(f"gpu:{name}" in text for text in on_device)
+            entry["verdict"] = (
+                "computed there" if computed else "held there, computed in float32" if held else "unsupported there"
+            )
             if context.computes and on_device and name != "bfloat16":
                 shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
                 x = rng.standard_normal(shape).astype(np.float16 if name == "float16" else np.float32)
