@@ -197,7 +197,7 @@ def test_steps_far_from_their_estimates_are_named_with_both_times():
 def test_a_profile_and_an_explanation_with_inputs_say_which_steps_are_far(digits, images):
     profile = digits.profile({"image": images[:4]})
     profile = replace(profile, estimate_sizes=profile.measured_sizes)
-    slowed = replace(profile, steps=tuple(replace(s, time_us=9 * s.estimate_us + 9) for s in profile.steps))
+    slowed = replace(profile, steps=tuple(replace(s, time_us=(9 * s.estimate_us + 9) * s.calls) for s in profile.steps))
     assert {s.node for s in slowed.far} == {s.node for s in slowed.steps}
     assert "far from their estimates" in str(slowed)
     assert replace(slowed, measured_sizes={"N": 99}).far == ()
