@@ -9,6 +9,7 @@ import numpy as np
 
 from tests.edges.int8_routines import INT8_ROUTINES
 from tests.edges.nets import Net, Spec
+from tests.edges.table_routines import TABLE_ROUTINES
 
 __all__ = ["ROUTINES"]
 
@@ -240,6 +241,7 @@ _SAME = [1] * 4
 
 ROUTINES: dict[str, list[Spec]] = {
     **INT8_ROUTINES,
+    **TABLE_ROUTINES,
     "cpu:float32/direct_nchwc": [
         Spec(_IMAGE, _conv("OC33", pads=_SAME)),
         Spec(_IMAGE, _conv("OC33", strides=[2, 2], dilations=[2, 2], pads=[2] * 4)),
@@ -566,68 +568,6 @@ ROUTINES: dict[str, list[Spec]] = {
             {"A": 4, "B": 5, "I": 3},
             lambda net: net.node("GatherND", [net.input("AB"), net.input("I1", "int64", net.sizes["A"])]),
         ),
-    ],
-    "cpu/trees": [
-        Spec(
-            {"A": 4, "B": 5},
-            lambda net: net.node(
-                "ai.onnx.ml.TreeEnsembleRegressor",
-                [net.input("AB")],
-                nodes_treeids=[0, 0, 0],
-                nodes_nodeids=[0, 1, 2],
-                nodes_featureids=[0, 0, 0],
-                nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"],
-                nodes_values=[0.5, 0.0, 0.0],
-                nodes_truenodeids=[1, 0, 0],
-                nodes_falsenodeids=[2, 0, 0],
-                target_treeids=[0, 0],
-                target_nodeids=[1, 2],
-                target_ids=[0, 0],
-                target_weights=[1.0, 2.0],
-            ),
-        )
-    ],
-    "cpu:float32/linear_model": [
-        Spec(
-            {"A": 4},
-            lambda net, targets=targets: net.node(
-                "ai.onnx.ml.LinearRegressor",
-                [net.input("A5")],
-                coefficients=[0.25 * i for i in range(targets * 5)],
-                intercepts=[0.5] * targets,
-                targets=targets,
-            ),
-        )
-        for targets in (1, 4)
-    ],
-    "cpu:float32/support_vectors": [
-        Spec(
-            {"A": 4},
-            lambda net: net.node(
-                "ai.onnx.ml.SVMRegressor",
-                [net.input("A5")],
-                kernel_type="RBF",
-                kernel_params=[0.5, 0.0, 3.0],
-                coefficients=[1.0, -2.0, 0.5],
-                support_vectors=[0.25 * i for i in range(15)],
-                n_supports=3,
-                rho=[0.25],
-            ),
-        )
-    ],
-    "cpu:float32/normalizer": [
-        Spec({"A": 4, "B": 5}, lambda net: net.node("ai.onnx.ml.Normalizer", [net.input("AB")], norm="L2"))
-    ],
-    "cpu/lookup": [
-        Spec(
-            {"A": 4, "B": 5},
-            lambda net: net.node(
-                "ai.onnx.ml.LabelEncoder",
-                [net.input("AB", "int64", 6)],
-                keys_int64s=[0, 2, 4],
-                values_floats=[1.0, 2.0, 3.0],
-            ),
-        )
     ],
     "cpu/top_k": [
         Spec({"A": 4, "B": 5}, lambda net: net.node("TopK", [net.input("AB"), net.array(np.array([1]))], 2, axis=1))
