@@ -212,7 +212,7 @@ FAULTS = (
         "at > 0 && candidate.key < kept[at - 1].key; --at)",
         "at > 0 && candidate.key <= kept[at - 1].key; --at)",
         "TopK gives equal elements in the opposite order.",
-        ("tests/routines/test_index.py::test_largest_elements",),
+        ("tests/routines/test_top_k.py::test_largest_elements",),
     ),
     Fault(
         "lrn_window",
