@@ -7,7 +7,6 @@ fold (biases, batch norms, clamps) is folded in all of them; times are chosen by
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import statistics
 from collections import Counter
@@ -237,8 +236,7 @@ def section(found: dict[str, dict[str, list[float]]], threads: int, rounds: int)
         "above it. Biases, batch norms and clamps are folded in all rows; neo has one physical block per instruction "
         "set, so global selection chooses routines, schedules and layouts. Choices are made by estimates."
     )
-    place = "; ".join(f"{key}: {value}" for key, value in environment.describe().items())
-    notes = [f"Measured on {place}; commit {environment.commit()}; load average {os.getloadavg()[0]:.1f} at the end."]
+    notes = [environment.measured()]
     return Section(f"Ablation: {threads} thread" + ("s" if threads > 1 else ""), text, ["", *found], rows, notes)
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import subprocess
 import tempfile
 from collections import Counter
@@ -144,8 +143,7 @@ def main(words: list[str] | None = None) -> None:
         "with the best other block for the whole network, with the best pair of blocks for each layer, changes of layout "
         "for nothing, and with the vector's block measured a second time."
     )
-    place = "; ".join(f"{key}: {value}" for key, value in environment.describe().items())
-    notes = [f"Measured on {place}; commit {environment.commit()}; load average {os.getloadavg()[0]:.1f} at the end."]
+    notes = [environment.measured()]
     header = ["network", "layers", "ms", "one other block", "a pair for each layer", "the same again"]
     made = Section("Blocks of channels other than a vector", text, header, rows, notes)
     for row in rows:

@@ -68,3 +68,13 @@ def describe() -> dict[str, str]:
         "governor": governor or "not told",
         "system": f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
     }
+
+
+def place() -> str:
+    """Return what `describe` tells, in one line."""
+    return "; ".join(f"{key}: {value}" for key, value in describe().items())
+
+
+def measured() -> str:
+    """Return the note below a table: the machine, the commit, and how busy others keep the machine."""
+    return f"Measured on {place()}; commit {commit()}; load average {os.getloadavg()[0]:.1f} at the end."

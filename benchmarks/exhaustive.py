@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import statistics
 import sys
 import time
@@ -360,8 +359,7 @@ def record(key: str, row: list[str], threads: int, page_path: Path) -> None:
         "What `tune=True` reaches from an empty database, against every point of every space of every distinct workload "
         "(one run for warming, one for its time; then the fastest in full) and the exact solver. Modules were timed in turn."
     )
-    place = "; ".join(f"{k}: {v}" for k, v in environment.describe().items())
-    notes = [f"Measured on {place}; commit {environment.commit()}; load average {os.getloadavg()[0]:.1f} at the end."]
+    notes = [environment.measured()]
     title = f"Exhaustive search: {threads} thread" + ("s" if threads > 1 else "")
     results.record_section(
         key, Section(title, text, HEAD, [rows[name] for name in sorted(rows)], notes), json_path, page_path

@@ -160,7 +160,7 @@ def main() -> None:
         f"{arguments.schedules} schedules of every routine. Geometric means: best / CPU {mean:.2f}, best / estimate's choice "
         f"{gain:.2f}."
     )
-    place = "; ".join(f"{key}: {value}" for key, value in environment.describe().items())
+    place = environment.place()
     notes = [f"Measured by `python -m benchmarks.gpu_conv --record` on {place}; commit {environment.commit()}."]
     record_section("gpu-conv", Section("Convolutions on an OpenCL device: tuning off and on", text, head, rows, notes))
 

@@ -139,7 +139,7 @@ def main() -> int:
     if late:
         print(f"not begun after {options.seconds:.0f} s: {', '.join(late)}")
     if options.record:
-        place = "; ".join(f"{key}: {value}" for key, value in environment.describe().items())
+        place = environment.place()
         notes = [f"Measured by `python -m benchmarks.gpu_networks` on {place}; commit {environment.commit()}."]
         record_section("gpu-networks", Section(TITLE, text, head, rows, notes))
     return status

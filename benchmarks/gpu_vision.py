@@ -136,7 +136,7 @@ def main() -> None:
         return
     kinds = {kind["kind"]: kind["devices"] for kind in _native.devices()}
     device = kinds[options.target][0]["name"]
-    place = "; ".join(f"{key}: {value}" for key, value in environment.describe().items())
+    place = environment.place()
     notes = [f"Measured by `python -m benchmarks.gpu_vision` on {place}; commit {environment.commit()}."]
     if options.networks:
         text = (

@@ -70,7 +70,7 @@ def main() -> None:
         head=["network", "direct, ms", "fast, ms", "best peer, of direct", "headroom", "neo", "neo, of headroom"],
         rows=rows,
         notes=[
-            "; ".join(f"{key}: {value}" for key, value in environment.describe().items()),
+            environment.place(),
             f"Limits: {limits.gflops:.0f} GFLOP/s, {limits.gbytes:.0f} GB/s from memory.",
             f"`python -m benchmarks.headroom --threads {arguments.threads}`",
         ],

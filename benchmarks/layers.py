@@ -132,7 +132,7 @@ def main() -> None:
         if ratio is not None and ratio.ratio.median < HELD_BACK:
             held += held_back_rows(entry.name, ratio.ratio.median, list(profile.steps), limits)
     notes = [
-        "; ".join(f"{key}: {value}" for key, value in environment.describe().items()),
+        environment.place(),
         f"`python -m benchmarks.layers --threads {arguments.threads}`",
     ]
     section = results.Section(

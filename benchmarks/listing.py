@@ -69,7 +69,7 @@ def section(network: str, module: neo.Module, threads: int, command: str) -> Sec
         f"the passes; the total is {explanation.estimate_us / 1e3:.2f} ms. * measured; the others are estimates."
     )
     head = ["layer", "operator", "routine", "parameters", "us", "next best, change of the total in us"]
-    place = "; ".join(f"{key}: {value}" for key, value in environment.describe().items())
+    place = environment.place()
     notes = [f"On {place}; commit {environment.commit()}.", f"`{command}`"]
     return Section(f"Chosen routines: {network}, {threads} threads", text, head, rows_of(nodes), notes)
 

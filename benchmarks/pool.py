@@ -111,8 +111,7 @@ def section(runs: list[dict[str, Figures]], threads: int) -> Section:
         f"threads burn after 100 short steps when nothing runs; medians of {len(runs)} runs, {threads} threads. OpenMP "
         "is GCC's, with its default wait policy, with active waiting and with passive waiting."
     )
-    place = "; ".join(f"{key}: {value}" for key, value in environment.describe().items())
-    notes = [f"Measured on {place}; commit {environment.commit()}; load average {os.getloadavg()[0]:.1f} at the end."]
+    notes = [environment.measured()]
     return Section(f"Thread pool: {threads} threads", text, ["", "neo", *policies], rows, notes)
 
 

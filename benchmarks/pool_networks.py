@@ -143,8 +143,7 @@ def main(words: list[str] | None = None) -> None:
         "Images per second of the same saved module over neo's pool, over the same with pinned workers, and over OpenMP "
         f"(GCC's, waiting actively, bound to cores): the best of {arguments.rounds} slices of 0.3 s, in turns with all others."
     )
-    place = "; ".join(f"{key}: {value}" for key, value in environment.describe().items())
-    notes = [f"Measured on {place}; commit {environment.commit()}; load average {os.getloadavg()[0]:.1f} at the end."]
+    notes = [environment.measured()]
     header = ["network", "threads", *POOLS, "neo / OpenMP"]
     made = Section(f"Images per second from one thread to {arguments.threads}", text, header, rows, notes)
     results.record_section(

@@ -183,7 +183,7 @@ def section(found: Sequence[Found], threads: int) -> Section:
     )
     head = ["network", "nodes", "candidates, mean (most)", "variables, edges", "ms", "proof"]
     head += [f"{name}: gap" for name in (*SOLVERS, "fixed block")]
-    place = "; ".join(f"{key}: {value}" for key, value in environment.describe().items())
+    place = environment.place()
     notes = [f"Measured on {place}; commit {environment.commit()}.", "`python -m benchmarks.selection`"]
     return Section("Selection: gaps and times of the solvers", text, head, [f.cells for f in found], notes)
 

@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -222,7 +223,7 @@ std::string read_file(const std::string& path) {
 }
 
 struct Folder {
-  std::string path = "/tmp/emulated-cuda-XXXXXX";
+  std::string path = (std::filesystem::temp_directory_path() / "emulated-cuda-XXXXXX").string();
   Folder() {
     if (mkdtemp(path.data()) == nullptr) std::abort();
   }
