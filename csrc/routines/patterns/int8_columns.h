@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "routines/patterns/codes_result.h"
 #include "routines/patterns/int8_product.h"
 
 namespace neo {
@@ -51,24 +52,6 @@ struct Int8Columns {
 
   // `zero`: the zero point of x in what is multiplied, 0 where that counts from it.
   Int8Columns(const Int8Product& product, int32_t zero);
-};
-
-// The way from a sum of products of codes to its result, in units of the result's codes (or as float32 numbers):
-//   t = float(sum) * scale + add, by the scale and addend of its column
-// Without a residual the code is round(t) + zero, between lo and hi. With one, t is a number, or a code of the middle
-// grid that is rounded and counts numbers again; the residual's number is added, and the code is round(t / y_scale) +
-// zero.
-struct CodesResult {
-  bool is_float = false;  // float32 numbers between lo and hi
-  bool is_whole = false;  // the sums themselves, int32
-  bool is_signed = false;
-  float lo = 0, hi = 0;  // of codes: less zero
-  int32_t zero = 0;
-  bool has_middle = false;
-  float middle_lo = 0, middle_hi = 0, middle_scale = 1;  // less the middle's zero point
-  bool residual_is_signed = false;
-  float residual_scale = 1, y_scale = 1;
-  int32_t residual_zero = 0;
 };
 
 // The unit of the numbers that a product's sums are brought into.

@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include "routines/patterns/codes_result.h"
+
 namespace neo {
 
 constexpr int kDotVectors = 4;
@@ -17,28 +19,14 @@ constexpr int64_t dot_weight_at(int64_t lanes, int64_t codes, int64_t c, int64_t
   return codes == 2 && lanes < 8 ? i * lanes + c : c * codes + i;
 }
 
-// The epilogue of the sums of the columns of a tile, in units of the result's codes (or as float32 numbers):
-//   t = float(sum + init) * scale + add
-// Without a residual the code is round(t) + zero, between lo and hi. With one, t is a number, or a code of the middle
-// grid that is rounded and counts numbers again; the residual's number is added, and the code is round(t / y_scale) +
-// zero.
-struct DotResult {
+// The epilogue of the sums of the columns of a tile: t = float(sum + init) * scale + add, then as CodesResult says.
+struct DotResult : CodesResult {
   const int32_t* init = nullptr;  // by column, as all of these six
   const float* scale = nullptr;
   const float* add = nullptr;
   const int32_t* shift = nullptr;  // by which weights in words of bytes are less; where a tile has sums of its rows
   const float* addend = nullptr;   // numbers in place of a residual's, or null
   const int32_t* mask = nullptr;   // 0 for the padding lanes of a blocked layout, whose codes become 0; else -1
-  bool is_float = false;           // float32 numbers between lo and hi
-  bool is_whole = false;           // the sums themselves, int32
-  bool is_signed = false;
-  float lo = 0, hi = 0;  // of codes: less zero
-  int32_t zero = 0;
-  bool has_middle = false;
-  float middle_lo = 0, middle_hi = 0, middle_scale = 1;  // less the middle's zero point
-  bool residual_is_signed = false;
-  float residual_scale = 1, y_scale = 1;
-  int32_t residual_zero = 0;
 };
 
 struct DotTile {

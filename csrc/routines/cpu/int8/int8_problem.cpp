@@ -115,22 +115,8 @@ Candidate Int8Problem::candidate(const Workload& workload, bool blocks_x, bool b
 }
 
 DotResult Int8Problem::result(const int32_t* columns, int64_t padded) const {
-  const CodesResult own = codes_result(product);
   DotResult r;
-  r.is_float = own.is_float;
-  r.is_whole = own.is_whole;
-  r.is_signed = own.is_signed;
-  r.lo = own.lo;
-  r.hi = own.hi;
-  r.zero = own.zero;
-  r.has_middle = own.has_middle;
-  r.middle_lo = own.middle_lo;
-  r.middle_hi = own.middle_hi;
-  r.middle_scale = own.middle_scale;
-  r.residual_is_signed = own.residual_is_signed;
-  r.residual_scale = own.residual_scale;
-  r.residual_zero = own.residual_zero;
-  r.y_scale = own.y_scale;
+  static_cast<CodesResult&>(r) = codes_result(product);
   r.init = columns;
   r.scale = reinterpret_cast<const float*>(columns + padded);
   r.add = reinterpret_cast<const float*>(columns + 2 * padded);
