@@ -23,7 +23,7 @@ from rich.console import Console
 
 from benchmarks import environment, native_program, page, results
 from benchmarks.results import Section
-from benchmarks.suites import SUITES
+from benchmarks.suites import find_entries
 
 #: Of a convolution, as ``micro/blocks.cpp`` reads them.
 Layer = tuple[int, ...]
@@ -128,9 +128,11 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--results", type=Path, default=results.PAGE_PATH, help="the page (default: %(default)s)")
     arguments = parser.parse_args(words)
     console = Console(soft_wrap=True)
-    entries = {entry.name: entry for entry in SUITES["networks"][1]()}
-    names = arguments.models.split(",") if arguments.models else list(entries)
-    paths = {name: entries[name].prepare(arguments.cache.resolve())[0] for name in names}
+    try:
+        entries = find_entries("networks", arguments.models.split(",") if arguments.models else None)
+    except ValueError as error:
+        parser.error(str(error))
+    paths = {entry.name: entry.prepare(arguments.cache.resolve())[0] for entry in entries}
     with tempfile.TemporaryDirectory() as folder:
         try:
             program = native_program.build(Path(folder), "blocks", arguments.build)

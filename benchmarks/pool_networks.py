@@ -25,7 +25,7 @@ from rich.progress import track
 
 from benchmarks import environment, native_program, page, results
 from benchmarks.results import Section
-from benchmarks.suites import SUITES
+from benchmarks.suites import find_entries
 
 #: The pool of each column, and the environment that it runs in.
 POOLS: dict[str, tuple[str, dict[str, str]]] = {
@@ -117,21 +117,24 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--results", type=Path, default=results.PAGE_PATH, help="the page (default: %(default)s)")
     arguments = parser.parse_args(words)
     console = Console(soft_wrap=True)
-    entries = {entry.name: entry for entry in SUITES["networks"][1]()}
+    try:
+        entries = find_entries("networks", arguments.models.split(","))
+    except ValueError as error:
+        parser.error(str(error))
     cases = []
     with tempfile.TemporaryDirectory() as folder:
         try:
             program = native_program.build(Path(folder), "pool_networks", arguments.build, ["-fopenmp"])
         except native_program.NotBuiltError as error:
             parser.exit(1, f"not measured: {error}\n")
-        for name in arguments.models.split(","):
-            path, feeds = entries[name].prepare(arguments.cache.resolve())
+        for entry in entries:
+            path, feeds = entry.prepare(arguments.cache.resolve())
             (x,) = feeds.values()
             for threads in range(1, arguments.threads + 1):
-                with console.status(f"compile {name}, {threads} threads"):
-                    module = Path(folder) / f"{name}-{threads}.neo"
+                with console.status(f"compile {entry.name}, {threads} threads"):
+                    module = Path(folder) / f"{entry.name}-{threads}.neo"
                     neo.compile(path, threads=threads, executors=1).save(module)
-                cases.append(Case(name, threads, module, x.shape))
+                cases.append(Case(entry.name, threads, module, x.shape))
         rows = [row_of(*found) for found in zip(cases, measure(program, cases, arguments.rounds), strict=True)]
     for threads in range(1, arguments.threads + 1):
         ratios = [float(row[-1]) for row in rows if row[1] == str(threads)]

@@ -91,6 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
     parser.add_argument("--deadline", type=float, default=0, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
+    if unknown := set(options.only.split(",")) - set(PARTS):
+        parser.error(f"--only must name parts. Got {', '.join(sorted(unknown))}, expected some of {', '.join(PARTS)}")
     folder = options.out.resolve()
     if options.part:
         return run_part(options.part, Context(options.target, folder, folder, options.few, options.deadline))

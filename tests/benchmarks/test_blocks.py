@@ -38,6 +38,12 @@ def test_a_network_is_the_sum_of_its_layers():
     assert blocks.totals([2, 1], times, 16) == (23.0, {32: 19.0}, 17.0)
 
 
+def test_a_model_that_the_suite_lacks_is_named(capsys):
+    with pytest.raises(SystemExit):
+        blocks.main(["--models", "nosuch"])
+    assert "no model of suite 'networks' is called 'nosuch'" in capsys.readouterr().err
+
+
 def test_a_build_times_every_pair_of_blocks(tmp_path):
     from neo import _native
 

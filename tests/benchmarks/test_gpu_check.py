@@ -66,6 +66,13 @@ def test_every_part_runs_and_agrees_on_a_device_that_computes(tmp_path, target):
         assert not results["kernels"]["failed"]
 
 
+def test_a_part_that_there_is_not_is_refused(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        check.main(["--out", str(tmp_path), "--only", "smoke,nosuch"])
+    assert "--only must name parts. Got nosuch" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_part_whose_time_is_over_ends_and_says_so(tmp_path):
     context = context_of(tmp_path)
     check.start_part("smoke", context, 0.05)
