@@ -3,9 +3,9 @@
 #   [--only PART,PART] [--results FOLDER]
 # Finds out what a machine with a GPU can tell in less than nine minutes: docs/gpu_check.md. Results are summary.md,
 # results.json and details.tar.gz in OUT, or in the folder of --results; a second run goes on where the first one ended.
-# neo is the checkout's, as it is built there; else FOLDER's modules, where they fit the interpreter (PYTHON, else .venv,
-# else python3); else they are compiled against FOLDER's libraries, which takes a compiler, Python's headers and about a
-# minute of 16 cores.
+# neo is the checkout's, as it is built or installed there; else FOLDER's modules, where they fit the interpreter (PYTHON,
+# else .venv, else python3); else they are compiled against FOLDER's libraries, which takes a compiler, Python's headers
+# and about a minute of 16 cores.
 #
 # tools/gpu_check.sh --prepare FOLDER [MEGABYTES]
 # Writes FOLDER on a machine with a network: libraries and modules of build/release, wheels that a bare machine may lack,
@@ -14,7 +14,11 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 python=${PYTHON:-$([ -x .venv/bin/python ] && echo .venv/bin/python || echo python3)}
-export PYTHONPATH="$root:$root/python:$root/tools${PYTHONPATH:+:$PYTHONPATH}"
+export PYTHONPATH="$root:$root/tools${PYTHONPATH:+:$PYTHONPATH}"
+# The package of the checkout comes before an installed one where it is built, or is to be.
+if compgen -G "python/neo/_neo.*" >/dev/null || ! "$python" -c 'import neo' 2>/dev/null; then
+  export PYTHONPATH="$root/python:$PYTHONPATH"
+fi
 
 prepare() {
   local folder=$1 left=$((${2:-20} * 1000000)) model
@@ -40,7 +44,7 @@ prepare() {
 }
 
 has_modules() {
-  "$python" -c 'import neo; from tests.kernel_ir.extension import load_extension as load; load("_kernels"); load("_gpu_programs")' 2>/dev/null
+  "$python" -c 'import neo; from tests.built import load_extension as load; load("_kernels"); load("_gpu_programs")' 2>/dev/null
 }
 
 # compile_module NAME OPTIMIZATION SOURCE...: one extension module against the carried libraries, into python/neo.

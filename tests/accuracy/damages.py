@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +10,10 @@ from typing import Any
 import neo
 import numpy as np
 import onnx
-from neo import _native
 from neo.testing import seeded_inputs
 from onnx import TensorProto, helper, numpy_helper
+
+from tests.built import load_extension
 
 KINDS = ("weight", "routine", "precision")
 _LINEAR = ("Conv", "ConvTranspose", "Gemm", "MatMul", "LSTM", "GRU", "RNN")
@@ -23,15 +23,10 @@ _WEIGHTED = (*_LINEAR, "BatchNormalization", "LayerNormalization", "DequantizeLi
 @functools.cache
 def wrong_routines() -> Any:
     """Return the extension that makes routines wrong, which lies beside the one of neo; None where it was not built."""
-    found = sorted(_native.library_path().resolve().parent.glob("_wrong_routines*"))
-    if not found:
+    try:
+        return load_extension("_wrong_routines")
+    except ModuleNotFoundError:
         return None
-    spec = importlib.util.spec_from_file_location("_wrong_routines", found[0])
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 import numpy as np
 import onnx
 import pytest
-from neo import config
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks import blocks, native_program
+from tests import built
 
 
 def network() -> onnx.ModelProto:
@@ -45,13 +45,8 @@ def test_a_model_that_the_suite_lacks_is_named(capsys):
 
 
 def test_a_build_times_every_pair_of_blocks(tmp_path):
-    from neo import _native
-
-    libraries = _native.library_path().resolve().parent
-    if not list(libraries.glob("libneo_*.a")):
-        pytest.skip(f"an installation has no static libraries: {config.prefix()}")
     try:
-        program = native_program.build(tmp_path, "blocks", libraries)
+        program = native_program.build(tmp_path, "blocks", built.libraries())
     except native_program.NotBuiltError as error:
         pytest.skip(str(error))
     counted = blocks.layers_of(network())

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import neo
 import pytest
-from neo import _native, demo
+from neo import demo
 
 from benchmarks import native_program, pool_networks
+from tests import built
 
 
 def test_a_row_has_the_best_rates_and_their_ratio() -> None:
@@ -19,9 +20,8 @@ def test_a_row_has_the_best_rates_and_their_ratio() -> None:
 
 @pytest.mark.slow
 def test_both_pools_call_a_saved_network(tmp_path: Path) -> None:
-    libraries = _native.library_path().resolve().parent
     try:
-        program = native_program.build(tmp_path, "pool_networks", libraries, ["-fopenmp"])
+        program = native_program.build(tmp_path, "pool_networks", built.libraries(), ["-fopenmp"])
     except native_program.NotBuiltError as error:
         pytest.skip(str(error))
     neo.compile(demo.model_bytes(), threads=2).save(tmp_path / "digits.neo")

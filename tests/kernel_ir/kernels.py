@@ -5,8 +5,8 @@ import subprocess
 import ml_dtypes  # noqa: F401 - names bfloat16 for NumPy
 import numpy as np
 
+from tests.built import load_extension
 from tests.compiled import compiled
-from tests.kernel_ir.extension import load_extension
 
 kernels = load_extension("_kernels")
 EACH_BLOCK = 512  # elements of a block of the scan

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from neo import _native
 
+from tests.built import load_extension
 from tests.compiled import compiled
 from tests.kernel_ir.conftest import NVCC
-from tests.kernel_ir.extension import load_extension
 
 programs = load_extension("_gpu_programs")
 # The kind of device that stands for "opencl" where the tests are to run on another one, and only there: "cuda".
