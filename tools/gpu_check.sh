@@ -16,7 +16,7 @@ cd "$root"
 python=${PYTHON:-$([ -x .venv/bin/python ] && echo .venv/bin/python || echo python3)}
 export PYTHONPATH="$root:$root/tools${PYTHONPATH:+:$PYTHONPATH}"
 # The package of the checkout comes before an installed one where it is built, or is to be.
-if compgen -G "python/neo/_neo.*" >/dev/null || ! "$python" -c 'import neo' 2>/dev/null; then
+if compgen -G "python/neo/_neo.*.so" >/dev/null || ! "$python" -c 'import neo' 2>/dev/null; then
   export PYTHONPATH="$root/python:$PYTHONPATH"
 fi
 
