@@ -115,6 +115,12 @@ void MiniBuckets::eliminate(std::vector<Factor> bucket, int v, double limit) {
   }
 }
 
+double MiniBuckets::bound_of(size_t v, const std::vector<int>& choice) const {
+  double total = 0;
+  for (const Part& part : parts_[v]) total += part.joined.values[cell_of(part.joined, choice, sizes_)];
+  return total;
+}
+
 std::vector<int> MiniBuckets::decode() const {
   std::vector<int> choice(sizes_.size(), 0);
   for (size_t v = sizes_.size(); v-- > 0;) {
@@ -122,9 +128,8 @@ std::vector<int> MiniBuckets::decode() const {
     int best = -1;
     for (int i = 0; i < sizes_[v]; ++i) {
       choice[v] = i;
-      double total = 0;
-      for (const Part& part : parts_[v]) total += part.joined.values[cell_of(part.joined, choice, sizes_)];
-      if (total < least) least = total, best = i;
+      const double bound = bound_of(v, choice);
+      if (bound < least) least = bound, best = i;
     }
     if (best < 0) return {};
     choice[v] = best;

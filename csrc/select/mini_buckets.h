@@ -33,6 +33,8 @@ class MiniBuckets {
   const std::vector<std::vector<Split>>& splits() const { return splits_; }
   // A choice of every variable, the best one where no bucket was split; empty where what is found is forbidden.
   std::vector<int> decode() const;
+  // The bound of a choice of v and all later variables, less what no choice of these adds.
+  double bound_of(size_t v, const std::vector<int>& choice) const;
 
  private:
   void eliminate(std::vector<Factor> bucket, int v, double limit);

@@ -70,7 +70,7 @@ struct WorkLimits {
   double quick_gap = 0.1;               // share of its choice by which that may lie above the bound
   double tables = 1 << 25;              // cells of all of these tables, as far as splitting achieves it
   double first_width = 1 << 6;          // partial choices that a level of the first search keeps
-  double last_width = 1 << 13;          // of the last search
+  double last_width = 1 << 11;          // of the last search
   double last_width_limited = 1 << 13;  // of the last search within limits
   double last_width_timed = 1 << 19;    // of the last search that a time budget ends
 

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <utility>
 
+#include "select/dive.h"
 #include "select/elimination.h"
 #include "select/levels.h"
+#include "select/windows.h"
 
 namespace neo::select {
 namespace {
@@ -33,6 +35,7 @@ class CoreSearch {
   void note(const MiniBuckets& tables, Relaxation relaxation);
   bool relax();
   bool relax_usage(const std::vector<Factor>& shifted, const std::vector<Shift>& shifts);
+  void improve(const MiniBuckets& tables);
   void search();
 
   const std::function<bool(const std::vector<int>&)>& accept_;
@@ -105,9 +108,17 @@ bool CoreSearch::relax() {
   best_.bound = plain.bound();
   if (!(best_.bound < kInfinity)) return false;
   offer(plain.decode());
+  if (!plain.is_exact() && core_.usage.empty()) improve(plain);
   note(plain, {{}, -1, shifts, {}});
   objectives_.push_back({std::move(plain)});
   return core_.usage.empty() || relax_usage(shifted, shifts);
+}
+
+// Finds a choice and makes it better. With limits a better one may exceed them: then it is not looked for.
+void CoreSearch::improve(const MiniBuckets& tables) {
+  std::vector<int> choice = tables.decode();
+  if (choice.empty()) choice = dive(core_.sizes, core_.costs, tables);
+  if (!choice.empty()) offer(improved(core_.sizes, core_.costs, std::move(choice), limits_.table, deadline_));
 }
 
 bool CoreSearch::relax_usage(const std::vector<Factor>& shifted, const std::vector<Shift>& shifts) {

@@ -12,10 +12,13 @@
 #include "select/bounds.h"
 #include "select/collapse.h"
 #include "select/distinct_rows.h"
+#include "select/dive.h"
 #include "select/elimination.h"
 #include "select/factor.h"
 #include "select/mini_buckets.h"
+#include "select/search.h"
 #include "select/solve.h"
+#include "select/windows.h"
 
 namespace neo::select {
 namespace {
@@ -128,6 +131,62 @@ TEST(MiniBuckets, KeepWithinTheCellsOfAll) {
     EXPECT_LE(cells, most);
     EXPECT_LE(tables.bound(), before + 1e-9);
     before = tables.bound();
+  }
+}
+
+// Where much is forbidden, tables in parts lead to no choice by themselves.
+TEST(Dive, FindsAChoiceWhereThereIsOne) {
+  int led_nowhere = 0, without = 0;
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    const Sizes sum = Generator(seed).sum(7, 14, 0.4, 2);
+    const MiniBuckets tables(sum.sizes, sum.factors, 4, 1e12);
+    const Choice choice = dive(sum.sizes, sum.factors, tables);
+    ASSERT_EQ(choice.empty(), least_value(sum.sizes, sum.factors) == kInfinity) << seed;
+    without += choice.empty();
+    if (choice.empty()) continue;
+    EXPECT_LT(value_of(sum.factors, choice, sum.sizes), kInfinity);
+    led_nowhere += tables.decode().empty();
+  }
+  EXPECT_GT(led_nowhere, 10);
+  EXPECT_GT(without, 10);
+}
+
+TEST(Windows, LeaveNoBetterChoiceOfTheirVariables) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    const Sizes sum = Generator(seed).sum(7, 10, 0.1, 2);
+    const double least = least_value(sum.sizes, sum.factors);
+    const Choice start = dive(sum.sizes, sum.factors, MiniBuckets(sum.sizes, sum.factors, 4, 1e12));
+    if (start.empty()) continue;
+    const double before = value_of(sum.factors, start, sum.sizes);
+    const auto better = [&](double table) {
+      return value_of(sum.factors, improved(sum.sizes, sum.factors, start, table, Deadline::max()), sum.sizes);
+    };
+    expect_near(better(1e9), least);  // one window holds all variables
+    const double alone = better(1);
+    EXPECT_LE(alone, before);
+    EXPECT_GE(alone, least - 1e-9);
+  }
+}
+
+// However little a search may do, it finds a choice where there is one.
+TEST(Search, FindsAChoiceWithoutTimeOrTables) {
+  WorkLimits limits;
+  limits.table = limits.quick_table = 4;
+  limits.first_width = limits.last_width = 2;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    Generator random(seed);
+    Sizes sum = random.sum(60, 200, 0.2, 2);
+    Choice planted;
+    for (const int size : sum.sizes) planted.push_back(random.between(0, size - 1));
+    for (Factor& factor : sum.factors) {
+      double& x = factor.values[cell_of(factor, planted, sum.sizes)];
+      if (x == kInfinity) x = 1;
+    }
+    const Core core{sum.sizes, sum.factors, {}, {}};
+    const Outcome outcome = search_core(
+        core, [](const Choice&) { return true; }, limits, Deadline::max(), nullptr);
+    ASSERT_TRUE(outcome.found) << seed;
+    EXPECT_LT(value_of(sum.factors, outcome.choice, sum.sizes), kInfinity);
   }
 }
 
