@@ -48,6 +48,9 @@ std::optional<Volume> as_volume(const Node& node) {
     v.pad_begin[axis] = window_pad_begin(v.window, axis, v.kernel[axis], v.input[axis]);
     v.pad_end[axis] = window_pad_total(v.window, axis, v.kernel[axis], v.input[axis]) - v.pad_begin[axis];
   }
+  // The routines that multiply codes take volumes, of one group, as they are.
+  const Node* before = node.inputs[0]->producer;
+  if (v.groups == 1 && before && before->op == "DequantizeLinear") return std::nullopt;
   if (v.is_along_frames()) return v;
   if (!v.is_depthwise()) {
     // A kernel that reads some frames and skips others is as fast over the volume.

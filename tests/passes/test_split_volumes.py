@@ -116,6 +116,12 @@ def test_what_stays(form: dict) -> None:
     assert ops_of(after(graph_text(**form), "split_volumes")) == ["Conv"]
 
 
+def test_volumes_of_codes_stay() -> None:
+    text = graph_text(groups=1).replace("x: float32", "codes: uint8")
+    text = text.replace("y = Conv(", "constant s = float32[] {0.5}\n  x = DequantizeLinear(codes, s)\n  y = Conv(")
+    assert ops_of(after(text, "split_volumes", atol=1e-3)) == ["DequantizeLinear", "Conv"]
+
+
 def test_frames_that_take_too_much_memory_stay() -> None:
     text = graph_text(frames=64, groups=1, channels=8).replace(",6,7]", ",160,160]")
     graph = _native.parse_graph(text)

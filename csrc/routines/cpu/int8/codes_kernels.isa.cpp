@@ -29,70 +29,126 @@ void clear_lanes(uint8_t* y, int64_t pixels, int64_t valid) {
   }
 }
 
-// Averages, and maxima of windows that max_row() does not take.
+NEO_INLINE I32 mask_of_lanes(int64_t valid) {
+  return select(gt(broadcast_i32((int32_t)valid), iota_i32()), broadcast_i32(-1), broadcast_i32(0));
+}
+
+// Taps [begin, end) of a window's row lie inside the image.
+struct PoolTaps {
+  int64_t left, begin, end;  // the former: the first tap's column
+
+  NEO_INLINE PoolTaps(const CodesPoolRow& p, int64_t o) {
+    left = o * p.stride - p.pad;
+    begin = 0;
+    end = p.taps;
+    if (left >= 0 && left + (p.taps - 1) * p.dilation < p.width) return;
+    if (left < 0) begin = (-left + p.dilation - 1) / p.dilation;
+    end = left >= p.width ? 0 : smaller(p.taps, (p.width - 1 - left) / p.dilation + 1);
+    if (end < begin) end = begin;
+  }
+
+  template <class Add>
+  NEO_INLINE void visit(const CodesPoolRow& p, const Add& add) const {
+    const int64_t next_plane = p.src_plane - p.rows * p.src_row;
+    const uint8_t* row = p.src + (left + begin * p.dilation) * kLanes;
+    for (int64_t plane = 0; plane < p.planes; ++plane, row += next_plane) {
+      for (int64_t i = 0; i < p.rows; ++i, row += p.src_row) {
+        const uint8_t* at = row;
+        for (int64_t j = begin; j < end; ++j, at += p.dilation * kLanes) add(load_codes(at, p.is_signed));
+      }
+    }
+  }
+};
+
+// Means of windows, less y's zero point.
+struct CodesMean {
+  const CodesPoolRow& p;
+  F32 lo, hi;
+  float ratio;
+  bool is_normal;  // scales and ratio
+
+  NEO_INLINE explicit CodesMean(const CodesPoolRow& row)
+      : p(row),
+        lo(broadcast((float)((row.y_is_signed ? -128 : 0) - row.y_zero))),
+        hi(broadcast((float)((row.y_is_signed ? 127 : 255) - row.y_zero))),
+        ratio(row.scale / row.y_scale),
+        is_normal(row.scale > 1e-30f && row.y_scale > 1e-30f && ratio < 1e15f) {}
+
+  // Whether many means lie halfway between two codes, so that only the operators' own roundings tell.
+  NEO_INLINE bool is_often_halfway() const { return p.scale == p.y_scale && p.planes * p.rows * p.taps % 2 == 0; }
+
+  // The elements that count in the window of the pixel o.
+  NEO_INLINE int64_t count_of(int64_t o, const PoolTaps& columns) const {
+    if (p.counted_rows == 0) return p.planes * p.rows * (columns.end - columns.begin);
+    const int64_t room = p.padded_width - o * p.stride;
+    return p.counted_rows * (room <= 0 ? 0 : smaller(p.taps, (room - 1) / p.dilation + 1));
+  }
+
+  // Means of so many elements, by the sums of the codes of those inside the image.
+  struct Nearby {
+    F32 factor, sure;
+    I32 zeros;
+  };
+  NEO_INLINE Nearby nearby(int64_t taps, int64_t count) const {
+    // A sum of numbers rounds at each of its taps, which moves the mean by no more than so many steps of y's scale;
+    // float32 holds sums of codes of fewer taps. Nothing is sure of scales that are no normal numbers.
+    constexpr int64_t kFewTaps = 1 << 15;
+    const float rounds = (float)(taps + 3) * ratio * 255 * 0x1p-23f;
+    const float sure = taps < kFewTaps && is_normal ? 0.4999f - rounds : -1.0f;
+    return {broadcast(ratio / (float)count), broadcast(sure), broadcast_i32((int32_t)(taps * p.zero))};
+  }
+
+  // The codes, and the lanes that are sure of them.
+  NEO_INLINE Mask round(const Nearby& by, I32 sum, I32& codes) const {
+    const F32 steps = min(hi, max(lo, to_f32(sum - by.zeros) * by.factor));
+    codes = round_to_i32(steps);
+    return lt(abs(steps - to_f32(codes)), by.sure);
+  }
+
+  // Of the window of the pixel o, by the sum of its codes where that is sure.
+  NEO_INLINE I32 of(int64_t o, I32 sum) const {
+    const PoolTaps columns(p, o);
+    const int64_t count = count_of(o, columns);
+    I32 codes = broadcast_i32(0);
+    if (count == 0) return codes;
+    return all(round(nearby(p.planes * p.rows * (columns.end - columns.begin), count), sum, codes)) ? codes : exact(o);
+  }
+
+  // As float32 operators make it.
+  [[gnu::noinline]] I32 exact(int64_t o) const {
+    const PoolTaps columns(p, o);
+    const int64_t count = count_of(o, columns);
+    if (count == 0) return broadcast_i32(0);
+    F32 sum = zero();
+    const I32 zero_point = broadcast_i32(p.zero);
+    const F32 scale = broadcast(p.scale);
+    columns.visit(
+        p, [&](I32 codes) __attribute__((always_inline)) { sum = sum + to_f32(codes - zero_point) * scale; });
+    // The quotient by a power of two is the product with its reciprocal.
+    const bool is_power = (count & (count - 1)) == 0;
+    const F32 mean = is_power ? sum * broadcast(1 / (float)count) : sum / broadcast((float)count);
+    return round_to_i32(min(hi, max(lo, mean / broadcast(p.y_scale))));
+  }
+};
+
+// Windows that mean_row() and max_row() do not take.
 template <bool kAverage>
 void pool_row_of(const CodesPoolRow& p) {
-  const I32 first = broadcast_i32(kAverage ? 0 : (p.is_signed ? -128 : 0)), zero_point = broadcast_i32(p.zero);
-  const I32 mask = select(gt(broadcast_i32((int32_t)p.lanes), iota_i32()), broadcast_i32(-1), broadcast_i32(0));
-  const F32 lo = broadcast((float)((p.y_is_signed ? -128 : 0) - p.y_zero));
-  const F32 hi = broadcast((float)((p.y_is_signed ? 127 : 255) - p.y_zero));
-  const int64_t next_plane = p.src_plane - p.rows * p.src_row;
-  // A sum of numbers rounds at each of its taps, which moves the mean by no more than this many steps of y's scale for
-  // each; float32 holds sums of codes of fewer taps.
-  constexpr int64_t kFewTaps = 1 << 15;
-  const float ratio = p.scale / p.y_scale, rounds = ratio * 255 * 0x1p-23f;
+  const I32 first = broadcast_i32(kAverage ? 0 : (p.is_signed ? -128 : 0)), mask = mask_of_lanes(p.lanes);
+  const CodesMean mean(p);
   for (int64_t o = 0; o < p.pixels; ++o) {
-    const int64_t left = o * p.stride - p.pad;
-    int64_t begin = left < 0 ? (-left + p.dilation - 1) / p.dilation : 0;
-    int64_t end = left >= p.width ? 0 : smaller(p.taps, (p.width - 1 - left) / p.dilation + 1);
-    if (end < begin) end = begin;
-    const auto visit = [&](const auto& add) __attribute__((always_inline)) {
-      const uint8_t* row = p.src + (left + begin * p.dilation) * kLanes;
-      for (int64_t plane = 0; plane < p.planes; ++plane, row += next_plane) {
-        for (int64_t i = 0; i < p.rows; ++i, row += p.src_row) {
-          const uint8_t* at = row;
-          for (int64_t j = begin; j < end; ++j, at += p.dilation * kLanes) add(load_codes(at, p.is_signed));
-        }
-      }
-    };
     I32 acc = first;
-    visit([&](I32 codes) __attribute__((always_inline)) { acc = kAverage ? acc + codes : max(acc, codes); });
-    if constexpr (kAverage) {
-      const int64_t taps = p.planes * p.rows * (end - begin);
-      int64_t count = taps;
-      if (p.counted_rows > 0) {
-        const int64_t room = p.padded_width - o * p.stride;
-        count = p.counted_rows * (room <= 0 ? 0 : smaller(p.taps, (room - 1) / p.dilation + 1));
-      }
-      F32 steps = zero();
-      const auto number = [&](I32 codes) __attribute__((always_inline)) {
-        return to_f32(codes - zero_point) * broadcast(p.scale);
-      };
-      if (count > 0) {
-        const F32 sum = to_f32(acc - broadcast_i32((int32_t)(taps * p.zero)));
-        steps = min(hi, max(lo, sum * broadcast(ratio / (float)count)));
-      }
-      acc = round_to_i32(steps);
-      // Negative where a scale is no normal number.
-      const float sure = taps < kFewTaps && p.scale > 1e-30f && p.y_scale > 1e-30f && ratio < 1e15f
-                             ? 0.4999f - (float)(taps + 3) * rounds
-                             : -1.0f;
-      if (count > 0 && !all(lt(abs(steps - to_f32(acc)), broadcast(sure)))) {
-        F32 sum = zero();
-        visit([&](I32 codes) __attribute__((always_inline)) { sum = sum + number(codes); });
-        acc = round_to_i32(min(hi, max(lo, sum / broadcast((float)count) / broadcast(p.y_scale))));
-      }
-      acc = acc + broadcast_i32(p.y_zero);
-    }
+    PoolTaps(p, o).visit(
+        p, [&](I32 codes) __attribute__((always_inline)) { acc = kAverage ? acc + codes : max(acc, codes); });
+    if constexpr (kAverage) acc = mean.of(o, acc) + broadcast_i32(p.y_zero);
     store_codes(p.dst + o * kLanes, acc & mask, kAverage ? p.y_is_signed : p.is_signed, p.is_plain ? p.lanes : kLanes);
   }
 }
 
 // The mean of all pixels.
 void pool_all(const CodesPoolRow& p) {
-  const I32 mask = select(gt(broadcast_i32((int32_t)p.lanes), iota_i32()), broadcast_i32(-1), broadcast_i32(0));
-  const F32 lo = broadcast((float)((p.y_is_signed ? -128 : 0) - p.y_zero));
-  const F32 hi = broadcast((float)((p.y_is_signed ? 127 : 255) - p.y_zero));
+  const I32 mask = mask_of_lanes(p.lanes);
+  const CodesMean of(p);
   I32 sums[4];
   for (I32& sum : sums) sum = broadcast_i32(0);
   int64_t i = 0;
@@ -104,7 +160,7 @@ void pool_all(const CodesPoolRow& p) {
   const I32 sum = sums[0] + sums[1] + (sums[2] + sums[3]) - broadcast_i32((int32_t)p.width * p.zero);
   F32 mean = zero();
   if (p.width > 0) mean = to_f32(sum) * broadcast(p.scale) / broadcast((float)p.width);
-  const I32 codes = round_to_i32(min(hi, max(lo, mean / broadcast(p.y_scale)))) + broadcast_i32(p.y_zero);
+  const I32 codes = round_to_i32(min(of.hi, max(of.lo, mean / broadcast(p.y_scale)))) + broadcast_i32(p.y_zero);
   store_codes(p.dst, codes & mask, p.y_is_signed, p.is_plain ? p.lanes : kLanes);
 }
 
@@ -164,9 +220,94 @@ void max_row(const CodesPoolRow& p) {
   }
 }
 
+// Sums of the codes of `count` columns.
+NEO_INLINE void sum_columns(const CodesPoolRow& p, const uint8_t* src, int64_t count, int32_t* sums) {
+  const int64_t next_plane = p.src_plane - p.rows * p.src_row;
+  const auto sum = [&]<int kColumns>(I32(&acc)[kColumns]) __attribute__((always_inline)) {
+    for (I32& a : acc) a = broadcast_i32(0);
+    const uint8_t* row = src;
+    for (int64_t plane = 0; plane < p.planes; ++plane, row += next_plane) {
+      for (int64_t r = 0; r < p.rows; ++r, row += p.src_row) {
+#pragma GCC unroll 4
+        for (int k = 0; k < kColumns; ++k) acc[k] = acc[k] + load_codes(row + k * kLanes, p.is_signed);
+      }
+    }
+#pragma GCC unroll 4
+    for (int k = 0; k < kColumns; ++k) store_i32(sums + k * kLanes, acc[k]);
+    src += kColumns * kLanes;
+    sums += kColumns * kLanes;
+  };
+  I32 four[4], one[1];
+  for (; count >= 4; count -= 4) sum(four);
+  for (; count > 0; --count) sum(one);
+}
+
+// The sums of columns, then of the columns of each window.
+void mean_row(const CodesPoolRow& p) {
+  constexpr int kTogether = 4;
+  int32_t sums[kPoolColumns * kLanes];
+  const I32 mask = mask_of_lanes(p.lanes), y_zero = broadcast_i32(p.y_zero);
+  const CodesMean mean(p);
+  const bool is_exact = mean.is_often_halfway();
+  const int64_t whole = p.planes * p.rows * p.taps, span = (p.taps - 1) * p.dilation + 1;
+  const CodesMean::Nearby of_whole = mean.nearby(whole, p.counted_rows > 0 ? p.counted_rows * p.taps : whole);
+  for (int64_t begin = 0; begin < p.pixels;) {
+    const PoolPixels o(p, begin);
+    if (!is_exact) {
+      __builtin_memset(sums, 0, (size_t)(o.first * kLanes) * sizeof *sums);
+      sum_columns(p, p.src + (o.left + o.first) * kLanes, o.last - o.first, sums + o.first * kLanes);
+      __builtin_memset(sums + o.last * kLanes, 0, (size_t)((o.columns - o.last) * kLanes) * sizeof *sums);
+    }
+    for (int64_t i = begin; i < o.end; i += kTogether) {
+      const int64_t count = smaller(kTogether, o.end - i), left = i * p.stride - p.pad;
+      const bool is_inside = left >= 0 && left + (kTogether - 1) * p.stride + span <= p.width;
+      const int32_t* at = sums + (i - begin) * p.stride * kLanes;
+      I32 codes[kTogether];
+      if (is_exact) {
+        for (int k = 0; k < kTogether; ++k) codes[k] = k < count ? mean.exact(i + k) : y_zero;
+      } else if (is_inside && count == kTogether) {
+        I32 acc[kTogether];
+#pragma GCC unroll 4
+        for (int k = 0; k < kTogether; ++k) acc[k] = load_i32(at + k * p.stride * kLanes);
+        for (int64_t tap = 1; tap < p.taps; ++tap) {
+          const int32_t* column = at + tap * p.dilation * kLanes;
+#pragma GCC unroll 4
+          for (int k = 0; k < kTogether; ++k) acc[k] = acc[k] + load_i32(column + k * p.stride * kLanes);
+        }
+        Mask sure = mean.round(of_whole, acc[0], codes[0]);
+#pragma GCC unroll 3
+        for (int k = 1; k < kTogether; ++k) sure = mask_and(sure, mean.round(of_whole, acc[k], codes[k]));
+        if (!all(sure)) {
+          for (int k = 0; k < kTogether; ++k) codes[k] = mean.exact(i + k);
+        }
+      } else {
+        for (int k = 0; k < kTogether; ++k) {
+          codes[k] = y_zero;
+          if (k >= count) continue;
+          I32 acc = broadcast_i32(0);
+          for (int64_t tap = 0; tap < p.taps; ++tap)
+            acc = acc + load_i32(at + (k * p.stride + tap * p.dilation) * kLanes);
+          const int64_t first = left + k * p.stride;
+          const bool is_whole = first >= 0 && first + span <= p.width;
+          if (!is_whole || !all(mean.round(of_whole, acc, codes[k]))) codes[k] = mean.of(i + k, acc);
+        }
+      }
+      uint8_t* dst = p.dst + i * kLanes;
+      for (I32& code : codes) code = (code + y_zero) & mask;
+      if constexpr (kStoresFour) {
+        store_four(dst, kLanes, count, codes[0], codes[1], codes[2], codes[3], 0, p.y_is_signed);
+      } else {
+        for (int64_t k = 0; k < count; ++k) store_codes(dst + k * kLanes, codes[k], p.y_is_signed, kLanes);
+      }
+    }
+    begin = o.end;
+  }
+}
+
 void pool_row(const CodesPoolRow& p) {
   if (p.is_global) return pool_all(p);
-  if (!p.is_average && (p.taps - 1) * p.dilation < kPoolColumns) return max_row(p);
+  const bool is_narrow = (p.taps - 1) * p.dilation < kPoolColumns && !p.is_plain;
+  if (is_narrow) return p.is_average ? mean_row(p) : max_row(p);
   p.is_average ? pool_row_of<true>(p) : pool_row_of<false>(p);
 }
 

@@ -182,8 +182,8 @@ class CodesPoolRoutine final : public RoutineOf<CodesPoolRoutine> {
 
  private:
   static StepLoad load_of(const CodesPoolProblem& p, const Target& target) {
-    // Cycles of a vector: of a pixel that is summed, of a column whose largest code is found, of a result.
-    constexpr double kPixelCycles = 0.8, kTapCycles = 2, kMaxCycles = 0.25, kMeanCycles = 10, kCopyCycles = 2;
+    // Cycles of a vector: of a pixel or a column that is summed, of a column whose largest code is found, of a result.
+    constexpr double kPixelCycles = 0.8, kMaxCycles = 0.25, kMeanCycles = 10, kCopyCycles = 2;
     const Dims x = p.x->shape().hint_dims(), y = p.y->shape().hint_dims();
     const auto vectors = [&](const Dims& dims) {
       return static_cast<double>(element_count(dims)) / static_cast<double>(target.lanes());
@@ -193,8 +193,8 @@ class CodesPoolRoutine final : public RoutineOf<CodesPoolRoutine> {
     double rows = 1;
     for (size_t i = 0; i + 1 < window.kernel.size(); ++i) rows *= static_cast<double>(window.kernel[i]);
     const auto taps = static_cast<double>(window.kernel.back()), columns = static_cast<double>(window.strides.back());
-    const double cycles =
-        p.is_average() ? rows * taps * kTapCycles + kMeanCycles : (rows + taps) * columns * kMaxCycles + kCopyCycles;
+    const double cycles = p.is_average() ? (rows * columns + taps) * kPixelCycles + kMeanCycles
+                                         : (rows + taps) * columns * kMaxCycles + kCopyCycles;
     return {StepFamily::CodesPool, vectors(y) * cycles, 1};
   }
 };

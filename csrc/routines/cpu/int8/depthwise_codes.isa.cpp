@@ -136,8 +136,8 @@ NEO_INLINE void sum_pixels(const CodesDepthwiseRun& d, const int64_t* pixel_at, 
 // One copy of the code that stores, of any number of pixels.
 [[gnu::noinline]] void store_pixels(const CodesDepthwiseRun& d, const int32_t* sums, int64_t pixel, int64_t count) {
   const int64_t at = pixel * d.dst_pixel;
-  store_rows(sums, kLanes, nullptr, count, *d.result, d.column, kLanes, d.dst, at, d.dst_pixel,
-             d.residual ? d.residual + at : nullptr, d.dst_pixel);
+  store_rows(sums, count, *d.result, d.column, kLanes, d.dst, at, d.dst_pixel, d.residual ? d.residual + at : nullptr,
+             d.dst_pixel);
 }
 
 // Pixels in whole groups: those behind the last one are summed, too, but not stored.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <numeric>
 
 #include "base/check.h"
@@ -121,6 +122,22 @@ class BufferRows {
   uint8_t* buffer_;
 };
 
+// Of tasks of about `part` of so many units for each of the images those that teams of two and of four share best.
+template <class Cycles, class Fits>
+int64_t even_share(int64_t units, int64_t part, int64_t images, const Cycles& cycles, const Fits& fits) {
+  int64_t best = part, least = std::numeric_limits<int64_t>::max();
+  for (int64_t n = std::min(units, 2 * part); n >= ceil_div(part, 2); --n) {
+    if (n > part && !fits(n)) continue;
+    int64_t all = 0;
+    for (const int64_t members : {2, 4}) all += members * ceil_div(images * ceil_div(units, n), members) * cycles(n);
+    if (all < least) {
+      least = all;
+      best = n;
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
 const DotResult& whole_sums() {
@@ -215,6 +232,17 @@ DotPlan plan_dot(const DotShape& shape, const DotSchedule& schedule, const DotKe
     return plan.in_place || s.planes.kernel * buffer_rows * buffer_columns * plan.pixel_bytes() <= kBufferBytes;
   };
   while (part > 1 && !buffer_fits(part)) part = ceil_div(part, 2);
+  // Cycles of a unit's products, of bringing a row into words, and of a task's beginning.
+  const int64_t columns = by_columns ? tile : s.ow,
+                padded = (columns - 1) * plan.column_step + (s.kw - 1) * s.dilation_w + 1;
+  const int64_t products = columns * plan.taps() * plan.words * plan.group_vectors / 2;
+  const int64_t filled = plan.in_place ? 0 : padded * 2 * ceil_div(plan.pixel_bytes(), plan.lanes);
+  const auto task_cycles = [&](int64_t n) {
+    constexpr int64_t kTaskCycles = 400;
+    return kTaskCycles + n * products +
+           filled * (by_columns ? n : (n - 1) * plan.row_step + (s.kh - 1) * s.dilation_h + 1);
+  };
+  if (part < units) part = even_share(units, part, images, task_cycles, buffer_fits);
   plan.rows = by_columns ? 1 : part;
   plan.columns = by_columns ? std::min(part * tile, std::max<int64_t>(1, s.ow)) : s.ow;
   plan.row_chunks = ceil_div(s.oh, plan.rows);

@@ -88,10 +88,12 @@ struct CodesDivisor {
   }
 };
 
-// The first `count` lanes of vectors of sums, `sums_step` apart, of which the result's elements are `row` apart from
-// element `at` on. To the sums of a row its number of `row_sums`, if any, is added as often as the columns' shift says.
-void store_rows(const int32_t* sums, int64_t sums_step, const int32_t* row_sums, int64_t rows, const DotResult& result,
-                int64_t column, int64_t count, void* dst, int64_t at, int64_t row, const uint8_t* residual,
-                int64_t residual_row);
+// The sums of a tile, row by row, as its result says.
+void store_tile(const DotTile& tile, const int32_t* sums, int64_t vectors, int64_t rows);
+
+// The first `count` lanes of rows of a vector of sums each, of which the result's elements are `row` apart from element
+// `at` on.
+void store_rows(const int32_t* sums, int64_t rows, const DotResult& result, int64_t column, int64_t count, void* dst,
+                int64_t at, int64_t row, const uint8_t* residual, int64_t residual_row);
 
 }  // namespace neo::NEO_ISA

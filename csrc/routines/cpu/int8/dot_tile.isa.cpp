@@ -102,11 +102,40 @@ NEO_INLINE void sum_tile(I32 (&acc)[R][V], const DotTile& t) {
   }
 }
 
-__attribute__((noinline, noclone)) void store_sums(const DotTile& t, const int32_t* sums, int vectors, int rows) {
-  for (int v = 0; v < vectors; ++v) {
-    const int64_t at = v * t.dst_vector, added = v * t.residual_vector;
-    store_rows(sums + v * kLanes, (int64_t)vectors * kLanes, t.row_sums, rows, *t.result, t.column + v * kLanes,
-               t.columns - v * kLanes, t.dst, at, t.dst_row, t.residual ? t.residual + added : nullptr, t.residual_row);
+// Whether the sums of `vectors` vectors of columns become codes by scale and addend alone.
+NEO_INLINE bool is_plain(const DotTile& t, int64_t vectors) {
+  const DotResult& result = *t.result;
+  const bool is_other = t.sums || t.row_sums || t.residual || result.addend || result.is_whole || result.is_float;
+  return !is_other && t.columns >= vectors * kLanes;
+}
+
+// The sums of a plain tile, from registers. Only the last vector may have padding.
+template <int V, int R>
+NEO_INLINE void store_plain(const DotTile& t, const I32 (&acc)[R][V]) {
+  const DotResult& result = *t.result;
+  const F32 lo = broadcast(result.lo), hi = broadcast(result.hi);
+  const I32 zero_point = broadcast_i32(result.zero), mask = load_i32(result.mask + t.column + (V - 1) * kLanes);
+  auto* dst = (uint8_t*)t.dst;
+#pragma GCC unroll 4
+  for (int v = 0; v < V; ++v, dst += t.dst_vector) {
+    const F32 scale = load(result.scale + t.column + v * kLanes), add = load(result.add + t.column + v * kLanes);
+    const bool is_last = v == V - 1;
+#pragma GCC unroll 4
+    for (int r = 0; r < R; r += 4) {
+      const int count = R - r < 4 ? R - r : 4;
+      I32 steps[4];
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        if (i >= count) {
+          steps[i] = steps[i - count];
+          continue;
+        }
+        steps[i] = round_to_i32(min(hi, max(lo, to_f32(acc[r + i][v]) * scale + add)));
+        if (is_last) steps[i] = (steps[i] + zero_point) & mask;
+      }
+      store_four(dst + r * t.dst_row, t.dst_row, count, steps[0], steps[1], steps[2], steps[3],
+                 is_last ? 0 : result.zero, result.is_signed);
+    }
   }
 }
 
@@ -121,6 +150,11 @@ void run_dot_tile(const DotTile& t) {
     for (int r = 0; r < R; ++r) acc[r][v] = init;
   }
   sum_tile<kBytes, V, R>(acc, t);
+  // Large tiles of products that sum by themselves are most of the work.
+  constexpr int kLarge = V == 1 ? 7 : 18;
+  if constexpr (kBytes && kStoresFour && R * V >= kLarge) {
+    if (is_plain(t, V)) return store_plain<V, R>(t, acc);
+  }
   // One copy of the code that stores, of any size of tile.
   alignas(64) int32_t kept[R * V * kLanes];
   int32_t* sums = t.sums ? t.sums : kept;
@@ -129,7 +163,7 @@ void run_dot_tile(const DotTile& t) {
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) store_i32(sums + (r * V + v) * kLanes, acc[r][v]);
   }
-  if (!t.sums) store_sums(t, sums, V, R);
+  if (!t.sums) store_tile(t, sums, V, R);
 }
 
 // Codes as they are in a word: bytes count from 0 on, int16 from the zero point on.
@@ -138,18 +172,11 @@ NEO_INLINE int32_t in_word(int32_t code, const DotFill& f) {
   return kBytes ? code + (f.is_signed ? 128 : 0) : code - f.zero;
 }
 
+// Pixels outside the image: int16 of them are 0.
 template <bool kBytes>
 void fill_pixels(const DotFill& f, int64_t begin, int64_t end) {
-  constexpr int kItem = kBytes ? 1 : 2;
-  const int64_t count = f.dst_pixel / kItem;
-  for (int64_t p = begin; p < end; ++p) {
-    uint8_t* dst = f.dst + p * f.dst_pixel;
-    const int32_t pad = kBytes ? in_word<kBytes>(f.zero, f) : 0;
-    for (int64_t c = 0; c < count; ++c) {
-      const auto item = (uint16_t)pad;
-      __builtin_memcpy(dst + c * kItem, &item, kItem);
-    }
-  }
+  const int32_t pad = kBytes ? in_word<kBytes>(f.zero, f) : 0;
+  if (begin < end) __builtin_memset(f.dst + begin * f.dst_pixel, pad, (size_t)((end - begin) * f.dst_pixel));
 }
 
 // Pixels [first, last) of planes of channels, item by item.
@@ -409,114 +436,7 @@ constexpr DotKernels kDotKernels = {
     kBytes ? &sum_taps : nullptr,
 };
 
-// The number of a tile's sum once the residual, or else the addend, is in.
-NEO_INLINE F32 add_residual(F32 t, const DotResult& r, const uint8_t* residual, F32 addend, int64_t count) {
-  if (r.has_middle) {
-    const F32 steps = min(broadcast(r.middle_hi), max(broadcast(r.middle_lo), t));
-    t = to_f32(round_to_i32(steps)) * broadcast(r.middle_scale);
-  }
-  if (!residual) return t + addend;
-  I32 codes;
-  if (count >= kLanes) {
-    codes = load_codes(residual, r.residual_is_signed);
-  } else {
-    codes = r.residual_is_signed ? load_i8_n((const int8_t*)residual, count) : load_u8_n(residual, count);
-  }
-  const F32 added = to_f32(codes - broadcast_i32(r.residual_zero)) * broadcast(r.residual_scale);
-  return t + added;
-}
-
-// As store_rows(), of any result.
-[[gnu::noinline]] void store_any_rows(const int32_t* sums, int64_t sums_step, const int32_t* row_sums, int64_t rows,
-                                      const DotResult& result, int64_t column, int64_t count, void* dst, int64_t at,
-                                      int64_t row, const uint8_t* residual, int64_t residual_row) {
-  const F32 lo = broadcast(result.lo), hi = broadcast(result.hi);
-  const F32 scale = load(result.scale + column), add = load(result.add + column);
-  const I32 mask = load_i32(result.mask + column), zero_point = broadcast_i32(result.zero);
-  const bool is_whole = count >= kLanes;
-  const I32 shift = row_sums ? load_i32(result.shift + column) : broadcast_i32(0);
-  const auto sum_of = [&](int64_t r) __attribute__((always_inline)) {
-    const I32 sum = load_i32(sums);
-    return row_sums ? sum + broadcast_i32(row_sums[r]) * shift : sum;
-  };
-  if (result.is_whole) {
-    for (int64_t r = 0; r < rows; ++r, sums += sums_step, at += row) {
-      const I32 whole = sum_of(r) & mask;
-      is_whole ? store_i32((int32_t*)dst + at, whole) : store_i32_n((int32_t*)dst + at, whole, count);
-    }
-    return;
-  }
-  if (result.is_float) {
-    for (int64_t r = 0; r < rows; ++r, sums += sums_step, at += row) {
-      const F32 x = min(hi, max(lo, to_f32(sum_of(r)) * scale + add));
-      const F32 kept = bits_as_f32(bits_as_i32(x) & mask);
-      is_whole ? store((float*)dst + at, kept) : store_n((float*)dst + at, kept, count);
-    }
-    return;
-  }
-  auto* to = (uint8_t*)dst + at;
-  const auto number_of = [&](int64_t r) __attribute__((always_inline)) {
-    const I32 sum = load_i32(sums + r * sums_step);
-    return to_f32(row_sums ? sum + broadcast_i32(row_sums[r]) * shift : sum) * scale + add;
-  };
-  const auto store_all = [&](const auto& steps_of) __attribute__((always_inline)) {
-    int64_t r = 0;
-    if constexpr (kStoresFour) {
-      const bool has_padding = !all(eq(mask, broadcast_i32(-1)));
-      const auto kept = [&](I32 steps) __attribute__((always_inline)) {
-        return has_padding ? (steps + zero_point) & mask : steps;
-      };
-      const int32_t plus = has_padding ? 0 : result.zero;
-      for (; is_whole && r + 2 <= rows; r += 4) {
-        const int64_t n = rows - r;
-        const I32 a = kept(steps_of(r)), b = kept(steps_of(r + 1));
-        const I32 c = n > 2 ? kept(steps_of(r + 2)) : a, d = n > 3 ? kept(steps_of(r + 3)) : a;
-        store_four(to + r * row, row, n, a, b, c, d, plus, result.is_signed);
-      }
-    }
-    for (; r < rows; ++r) store_codes(to + r * row, (steps_of(r) + zero_point) & mask, result.is_signed, count);
-  };
-  if (!residual && !result.addend) {
-    store_all([&](int64_t r) __attribute__((always_inline)) { return round_to_i32(min(hi, max(lo, number_of(r)))); });
-    return;
-  }
-  const F32 addend = result.addend ? load(result.addend + column) : zero();
-  const CodesDivisor y_scale(result.y_scale);
-  store_all([&](int64_t r) __attribute__((always_inline)) {
-    const uint8_t* added = residual ? residual + r * residual_row : nullptr;
-    return y_scale.round(add_residual(number_of(r), result, added, addend, count), lo, hi);
-  });
-}
-
 }  // namespace
-
-void store_rows(const int32_t* sums, int64_t sums_step, const int32_t* row_sums, int64_t rows, const DotResult& result,
-                int64_t column, int64_t count, void* dst, int64_t at, int64_t row, const uint8_t* residual,
-                int64_t residual_row) {
-  if constexpr (kStoresFour) {
-    const bool is_plain = !row_sums && !residual && !result.addend && !result.is_whole && !result.is_float;
-    if (is_plain && count >= kLanes && all(eq(load_i32(result.mask + column), broadcast_i32(-1)))) {
-      const F32 lo = broadcast(result.lo), hi = broadcast(result.hi);
-      const F32 scale = load(result.scale + column), add = load(result.add + column);
-      auto* to = (uint8_t*)dst + at;
-      const auto steps_of = [&](int64_t r) __attribute__((always_inline)) {
-        const I32 sum = load_i32(sums + (r < rows ? r : rows - 1) * sums_step);
-        return round_to_i32(min(hi, max(lo, to_f32(sum) * scale + add)));
-      };
-      int64_t r = 0;
-      for (; r + 1 < rows; r += 4) {
-        store_four(to + r * row, row, rows - r, steps_of(r), steps_of(r + 1), steps_of(r + 2), steps_of(r + 3),
-                   result.zero, result.is_signed);
-      }
-      if (r < rows) {
-        const I32 last = steps_of(r);
-        store_four(to + r * row, row, 1, last, last, last, last, result.zero, result.is_signed);
-      }
-      return;
-    }
-  }
-  store_any_rows(sums, sums_step, row_sums, rows, result, column, count, dst, at, row, residual, residual_row);
-}
 
 const DotKernels& dot_kernels(bool bytes) {
   if constexpr (kHasDotBytes) {

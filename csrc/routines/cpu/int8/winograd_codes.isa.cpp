@@ -77,7 +77,7 @@ void winograd_output(const CodesWinogradOutput& w) {
     transform_output(half[i], y);
 #pragma GCC unroll 4
     for (int j = 0; j < kTile; ++j) store_i32(sums + j * kLanes, shift_right<6>(y[j] * inverse) + init);
-    store_rows(sums, kLanes, nullptr, w.columns, *w.result, w.column, kLanes, w.dst, i * w.dst_row, kLanes,
+    store_rows(sums, w.columns, *w.result, w.column, kLanes, w.dst, i * w.dst_row, kLanes,
                w.residual ? w.residual + i * w.dst_row : nullptr, kLanes);
   }
 }
