@@ -127,31 +127,45 @@ void store_whole(const WholeSums& s) {
   }
 }
 
+// What a result adds to its number: the codes of a residual to one that was rounded to the middle grid, as models of
+// QuantizeLinear and DequantizeLinear have it, or any.
+enum class Added : uint8_t { Any, UnsignedToMiddle, SignedToMiddle };
+
 // Of a result with a residual or an addend. Rows are divided in fours, for which the fast quotients are sure or not.
+template <Added kAdded>
 void store_whole_and_added(const WholeSums& s) {
   const DotResult& result = *s.result;
   const F32 lo = broadcast(result.lo), hi = broadcast(result.hi);
   const CodesDivisor y_scale(result.y_scale);
+  const F32 middle_lo = broadcast(result.middle_lo), middle_hi = broadcast(result.middle_hi);
+  const F32 middle_scale = broadcast(result.middle_scale), residual_scale = broadcast(result.residual_scale);
+  const I32 residual_zero = broadcast_i32(result.residual_zero);
   for (int64_t v = 0; v < s.vectors; ++v) {
     const int64_t column = s.column + v * kLanes;
     const int32_t* sums = s.sums + v * kLanes;
     const F32 scale = load(result.scale + column), add = load(result.add + column);
     const F32 addend = result.addend ? load(result.addend + column) : zero();
     const uint8_t* residual = s.residual ? s.residual + v * s.residual_vector : nullptr;
+    const auto number_of = [&](int64_t r) __attribute__((always_inline)) {
+      const F32 number = to_f32(load_i32(sums + r * s.sums_row)) * scale + add;
+      const uint8_t* added = residual ? residual + r * s.residual_row : nullptr;
+      if constexpr (kAdded == Added::Any) return add_residual(number, result, added, addend, kLanes);
+      const F32 steps = min(middle_hi, max(middle_lo, number));
+      const I32 codes = load_codes(added, kAdded == Added::SignedToMiddle) - residual_zero;
+      return to_f32(round_to_i32(steps)) * middle_scale + to_f32(codes) * residual_scale;
+    };
     store_vector(
         s, v, [&]<int kRows>(RowCount<kRows>, int64_t r, I32(&steps)[4]) __attribute__((always_inline)) {
           F32 numbers[kRows];
           Mask sure;
 #pragma GCC unroll 4
           for (int i = 0; i < kRows; ++i) {
-            const uint8_t* added = residual ? residual + (r + i) * s.residual_row : nullptr;
-            const F32 number = to_f32(load_i32(sums + (r + i) * s.sums_row)) * scale + add;
-            numbers[i] = add_residual(number, result, added, addend, kLanes);
+            numbers[i] = number_of(r + i);
             const Mask is_near = y_scale.nearby(numbers[i], lo, hi, steps[i]);
             sure = i == 0 ? is_near : mask_and(sure, is_near);
           }
           if (!all(sure)) {
-#pragma GCC unroll 4
+#pragma GCC unroll 1
             for (int i = 0; i < kRows; ++i) steps[i] = y_scale.exact(numbers[i], lo, hi);
           }
         });
@@ -163,7 +177,15 @@ bool stores_whole(const WholeSums& s, const int32_t* row_sums, int64_t columns) 
   if constexpr (kStoresFour) {
     const DotResult& result = *s.result;
     if (row_sums || result.is_whole || result.is_float || columns < s.vectors * kLanes) return false;
-    s.residual || result.addend ? store_whole_and_added(s) : store_whole(s);
+    if (!s.residual && !result.addend) {
+      store_whole(s);
+    } else if (!s.residual || !result.has_middle) {
+      store_whole_and_added<Added::Any>(s);
+    } else if (result.residual_is_signed) {
+      store_whole_and_added<Added::SignedToMiddle>(s);
+    } else {
+      store_whole_and_added<Added::UnsignedToMiddle>(s);
+    }
     return true;
   }
   return false;
