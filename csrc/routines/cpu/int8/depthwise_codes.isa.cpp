@@ -87,7 +87,7 @@ NEO_INLINE void dot_columns(I32& c, I32 a, I32 b) {
 
 // Sums of R pixels. Where weights are less than they should be, the bytes are summed as well and count by the shift.
 template <int kColumns, bool kShifts, int R>
-NEO_INLINE void sum_pixels(const CodesDepthwiseRun& d, const int64_t* pixel_at, int32_t* sums) {
+NEO_INLINE void sum_pixels(const CodesDepthwiseRun& d, const int64_t* pixel_at, I32 (&sums)[R]) {
   const uint8_t* src[R];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) src[r] = d.src + pixel_at[r];
@@ -114,7 +114,7 @@ NEO_INLINE void sum_pixels(const CodesDepthwiseRun& d, const int64_t* pixel_at, 
     }
     const I32 shift = kShifts ? load_i32(d.result->shift + d.column) : broadcast_i32(0);
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) store_i32(sums + r * kLanes, kShifts ? acc[r] + bytes[r] * shift : acc[r]);
+    for (int r = 0; r < R; ++r) sums[r] = kShifts ? acc[r] + bytes[r] * shift : acc[r];
   } else {
     F32 acc[R];
 #pragma GCC unroll 8
@@ -129,31 +129,44 @@ NEO_INLINE void sum_pixels(const CodesDepthwiseRun& d, const int64_t* pixel_at, 
       }
     }
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) store_i32(sums + r * kLanes, round_to_i32(acc[r]) + init);
+    for (int r = 0; r < R; ++r) sums[r] = round_to_i32(acc[r]) + init;
   }
 }
 
-// One copy of the code that stores, of any number of pixels.
+// One copy of the code that stores any number of pixels of any result.
 [[gnu::noinline]] void store_pixels(const CodesDepthwiseRun& d, const int32_t* sums, int64_t pixel, int64_t count) {
   const int64_t at = pixel * d.dst_pixel;
   store_rows(sums, count, *d.result, d.column, kLanes, d.dst, at, d.dst_pixel, d.residual ? d.residual + at : nullptr,
              d.dst_pixel);
 }
 
+template <int kColumns, bool kShifts, int R>
+NEO_INLINE void run_pixels(const CodesDepthwiseRun& d, bool is_plain, int64_t pixel, int64_t count) {
+  I32 sums[R];
+  sum_pixels<kColumns, kShifts, R>(d, d.pixel_at + pixel, sums);
+  if (kStoresFour && is_plain) {
+    const auto sum_of = [&](int r) NEO_LAMBDA { return sums[r]; };
+    store_plain<R, true>(*d.result, d.column, (uint8_t*)d.dst + pixel * d.dst_pixel, d.dst_pixel, count, sum_of);
+    return;
+  }
+  alignas(64) int32_t kept[R * kLanes];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) store_i32(kept + r * kLanes, sums[r]);
+  store_pixels(d, kept, pixel, count);
+}
+
 // Pixels in whole groups: those behind the last one are summed, too, but not stored.
 template <int kColumns, bool kShifts>
 void depthwise_run(const CodesDepthwiseRun& d) {
   constexpr int kFew = kMaxPixels / 2, kTogether = kShifts ? kFew : kMaxPixels;
-  alignas(64) int32_t sums[kTogether * kLanes];
+  const bool plain = is_plain(*d.result, d.residual);
   for (int64_t p = 0; p < d.pixels; p += kTogether) {
     const int64_t count = d.pixels - p < kTogether ? d.pixels - p : kTogether;
-    const int64_t* from = d.pixel_at + p;
     if (count > kFew) {
-      sum_pixels<kColumns, kShifts, kTogether>(d, from, sums);
+      run_pixels<kColumns, kShifts, kTogether>(d, plain, p, count);
     } else {
-      sum_pixels<kColumns, kShifts, kFew>(d, from, sums);
+      run_pixels<kColumns, kShifts, kFew>(d, plain, p, count);
     }
-    store_pixels(d, sums, p, count);
   }
 }
 

@@ -88,6 +88,38 @@ struct CodesDivisor {
   }
 };
 
+// Whether sums become codes by scale and addend alone.
+NEO_INLINE bool is_plain(const DotResult& result, const uint8_t* residual) {
+  return !residual && !result.addend && !result.is_whole && !result.is_float;
+}
+
+// The first `count` of R rows of a vector of sums, sum_of(row), as codes of a plain result.
+template <int R, bool kMayPad, class SumOf>
+NEO_INLINE void store_plain(const DotResult& result, int64_t column, uint8_t* dst, int64_t dst_row, int64_t count,
+                            const SumOf& sum_of) {
+  const F32 lo = broadcast(result.lo), hi = broadcast(result.hi);
+  const F32 scale = load(result.scale + column), add = load(result.add + column);
+  const I32 zero_point = broadcast_i32(result.zero), mask = load_i32(result.mask + column);
+#pragma GCC unroll 4
+  for (int r = 0; r < R; r += 4) {
+    const int rows = R - r < 4 ? R - r : 4;
+    I32 steps[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      if (i >= rows) {
+        steps[i] = steps[i - rows];
+        continue;
+      }
+      steps[i] = round_to_i32(min(hi, max(lo, to_f32(sum_of(r + i)) * scale + add)));
+      if (kMayPad) steps[i] = (steps[i] + zero_point) & mask;
+    }
+    if (r == 0 || r < count) {
+      store_four(dst + r * dst_row, dst_row, count - r < rows ? count - r : rows, steps[0], steps[1], steps[2],
+                 steps[3], kMayPad ? 0 : result.zero, result.is_signed);
+    }
+  }
+}
+
 // The sums of a tile, row by row, as its result says.
 void store_tile(const DotTile& tile, const int32_t* sums, int64_t vectors, int64_t rows);
 

@@ -102,43 +102,6 @@ NEO_INLINE void sum_tile(I32 (&acc)[R][V], const DotTile& t) {
   }
 }
 
-// Whether the sums of `vectors` vectors of columns become codes by scale and addend alone.
-NEO_INLINE bool is_plain(const DotTile& t, int64_t vectors) {
-  const DotResult& result = *t.result;
-  const bool is_other = t.sums || t.row_sums || t.residual || result.addend || result.is_whole || result.is_float;
-  return !is_other && t.columns >= vectors * kLanes;
-}
-
-// The sums of a plain tile, from registers. Only the last vector may have padding.
-template <int V, int R>
-NEO_INLINE void store_plain(const DotTile& t, const I32 (&acc)[R][V]) {
-  const DotResult& result = *t.result;
-  const F32 lo = broadcast(result.lo), hi = broadcast(result.hi);
-  const I32 zero_point = broadcast_i32(result.zero), mask = load_i32(result.mask + t.column + (V - 1) * kLanes);
-  auto* dst = (uint8_t*)t.dst;
-#pragma GCC unroll 4
-  for (int v = 0; v < V; ++v, dst += t.dst_vector) {
-    const F32 scale = load(result.scale + t.column + v * kLanes), add = load(result.add + t.column + v * kLanes);
-    const bool is_last = v == V - 1;
-#pragma GCC unroll 4
-    for (int r = 0; r < R; r += 4) {
-      const int count = R - r < 4 ? R - r : 4;
-      I32 steps[4];
-#pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) {
-        if (i >= count) {
-          steps[i] = steps[i - count];
-          continue;
-        }
-        steps[i] = round_to_i32(min(hi, max(lo, to_f32(acc[r + i][v]) * scale + add)));
-        if (is_last) steps[i] = (steps[i] + zero_point) & mask;
-      }
-      store_four(dst + r * t.dst_row, t.dst_row, count, steps[0], steps[1], steps[2], steps[3],
-                 is_last ? 0 : result.zero, result.is_signed);
-    }
-  }
-}
-
 template <bool kBytes, int V, int R>
 void run_dot_tile(const DotTile& t) {
   I32 acc[R][V];
@@ -153,7 +116,18 @@ void run_dot_tile(const DotTile& t) {
   // Large tiles of products that sum by themselves are most of the work.
   constexpr int kLarge = V == 1 ? 7 : 18;
   if constexpr (kBytes && kStoresFour && R * V >= kLarge) {
-    if (is_plain(t, V)) return store_plain<V, R>(t, acc);
+    if (!t.sums && !t.row_sums && t.columns >= V * kLanes && is_plain(result, t.residual)) {
+      // Only the last vector may have padding.
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) {
+        const auto sum_of = [&](int r) NEO_LAMBDA { return acc[r][v]; };
+        auto* const dst = (uint8_t*)t.dst + v * t.dst_vector;
+        const int64_t column = t.column + v * kLanes;
+        v + 1 < V ? store_plain<R, false>(result, column, dst, t.dst_row, R, sum_of)
+                  : store_plain<R, true>(result, column, dst, t.dst_row, R, sum_of);
+      }
+      return;
+    }
   }
   // One copy of the code that stores, of any size of tile.
   alignas(64) int32_t kept[R * V * kLanes];
