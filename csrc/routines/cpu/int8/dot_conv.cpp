@@ -26,7 +26,8 @@ bool is_flat(const DotShape& s) {
 
 // The pixels of a task's buffer, and what a vector reads and writes behind them.
 int64_t words_bytes(const DotPlan& plan) {
-  return round_up(plan.shape.planes.kernel * plan.buffer_plane() * plan.pixel_bytes(), int64_t{4}) + kVectorSlack;
+  const int64_t pixel = plan.keeps_blocks ? plan.blocks() * plan.lanes : plan.pixel_bytes();
+  return round_up(plan.shape.planes.kernel * plan.buffer_plane() * pixel, int64_t{4}) + kVectorSlack;
 }
 
 // Rows of the buffer for pixels [first, first + count) of a line.
@@ -77,6 +78,21 @@ class BufferRows {
         f.dst = buffer_ + (k * plan_.buffer_plane() + i * plan_.buffer_columns) * plan_.pixel_bytes();
         kernels_.fill(f);
       }
+    }
+  }
+
+  // The blocks of `columns` pixels of a plan that keeps them.
+  void fill_blocks(int64_t image, int64_t column, int64_t columns) const {
+    DotFill f;
+    f.form = DotFill::Form::Blocks;
+    f.channels = f.src_pixel = f.dst_pixel = plan_.lanes;
+    f.end = f.columns = columns;
+    f.zero = args_.zero;
+    f.is_signed = args_.is_signed;
+    for (int64_t b = 0; b < plan_.blocks(); ++b) {
+      f.src = args_.src + image * args_.src_batch + b * args_.src_channel + column * plan_.lanes;
+      f.dst = buffer_ + b * plan_.columns * plan_.lanes;
+      kernels_.fill(f);
     }
   }
 
@@ -206,7 +222,9 @@ DotPlan plan_dot(const DotShape& shape, const DotSchedule& schedule, const DotKe
   }
   const bool whole_words =
       form == DotFill::Form::Blocks || (form == DotFill::Form::Pixels && s.ic % kernels.codes == 0);
-  plan.in_place = flat && may_read && !schedule.row_sums && whole_words && kernels.codes == 4 && s.groups == 1;
+  const bool keeps_source = flat && !schedule.row_sums && kernels.codes == 4 && s.groups == 1;
+  plan.in_place = keeps_source && may_read && whole_words;
+  plan.keeps_blocks = keeps_source && !may_read && form == DotFill::Form::Blocks;
   plan.packs_rows = form == DotFill::Form::Planes && s.kw > 1 && s.dilation_w == 1 && s.group_ic() < plan.codes;
   plan.words = ceil_div(s.group_ic() * (plan.packs_rows ? s.kw : 1), plan.codes);
   plan.group_vectors = ceil_div(s.group_oc(), plan.lanes);
@@ -280,7 +298,8 @@ void run_dot(const DotPlan& plan, const DotKernels& kernels, const DotOperands& 
     const int64_t row = chunk / plan.column_chunks * plan.rows, column = chunk % plan.column_chunks * plan.columns;
     const int64_t rows = std::min(plan.rows, s.oh - row), columns = std::min(plan.columns, s.ow - column);
     if (!plan.in_place && filled != place) {
-      rows_of.fill(image, plane, group, row, rows, column, columns);
+      plan.keeps_blocks ? rows_of.fill_blocks(image, column, columns)
+                        : rows_of.fill(image, plane, group, row, rows, column, columns);
       if (plan.schedule.row_sums) rows_of.sum(rows, columns);
       filled = place;
     }
@@ -292,15 +311,15 @@ void run_dot(const DotPlan& plan, const DotKernels& kernels, const DotOperands& 
     int64_t src_pixel = pixel_bytes;
     tile.block_words = tile.last_words = plan.words;
     if (plan.in_place) {
-      const bool blocked = plan.form == DotFill::Form::Blocks;
-      src_pixel = blocked ? plan.lanes : args.src_channel;
+      src_pixel = plan.form == DotFill::Form::Blocks ? plan.lanes : args.src_channel;
       src = args.src + image * args.src_batch + column * src_pixel;
-      if (blocked) {
-        tile.block_words = plan.lanes / 4;
-        tile.blocks = ceil_div(plan.words, tile.block_words);
-        tile.last_words = plan.words - (tile.blocks - 1) * tile.block_words;
-        tile.block_stride = args.src_channel;
-      }
+    }
+    if (plan.keeps_blocks || (plan.in_place && plan.form == DotFill::Form::Blocks)) {
+      src_pixel = plan.lanes;
+      tile.block_words = plan.lanes / 4;
+      tile.blocks = plan.blocks();
+      tile.last_words = plan.words - (tile.blocks - 1) * tile.block_words;
+      tile.block_stride = plan.in_place ? args.src_channel : plan.columns * plan.lanes;
     }
     tile.step = src_pixel * plan.column_step;
     const int64_t item = args.result.is_float || args.result.is_whole ? 4 : 1;

@@ -39,7 +39,8 @@ struct DotPlan {
   DotSchedule schedule;
   int64_t lanes = 0, codes = 4;  // the latter of a word
   DotFill::Form form = DotFill::Form::Blocks;
-  bool in_place = false;    // the source's own bytes are the words
+  bool in_place = false;      // the source's own bytes are the words
+  bool keeps_blocks = false;  // the buffer has blocks of channels as the source has
   bool packs_rows = false;  // a window's row is one tap: pixels of few channels lie without gaps, and words across them
   int64_t words = 0;        // of a tap of one group
   int64_t group_vectors = 0;  // of output channels of one group, padding lanes included
@@ -55,6 +56,7 @@ struct DotPlan {
 
   int64_t taps() const { return packs_rows ? shape.planes.kernel * shape.kh : shape.all_taps(); }
   int64_t buffer_plane() const { return buffer_rows * buffer_columns; }  // pixels
+  int64_t blocks() const { return (words * codes + lanes - 1) / lanes; }
   int64_t pixel_bytes() const { return packs_rows ? shape.group_ic() * 4 / codes : words * 4; }
   int64_t buffer_bytes() const;
   int64_t channels() const { return shape.groups * group_vectors * lanes; }  // padded

@@ -29,7 +29,7 @@ int64_t packed_words(const DotPlan& plan) {
 
 double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKernels& kernels, const Target& target) {
   // Cycles of a vector of results, and of a vector of codes that is brought into words.
-  constexpr double kFillCycles = 2, kPlaneCycles = 0.5, kTileCycles = 30, kResidualCycles = 7;
+  constexpr double kFillCycles = 2, kKeptCycles = 0.5, kPlaneCycles = 0.5, kTileCycles = 30, kResidualCycles = 7;
   const DotShape& s = plan.shape;
   const double vectors = static_cast<double>(plan.group_vectors) / static_cast<double>(plan.panels);
   const auto most =
@@ -47,8 +47,9 @@ double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKer
     const double filled = static_cast<double>(plan.tasks * s.planes.kernel * plan.buffer_plane()) /
                           std::max(1.0, target.threads > 1 ? 1.0 : static_cast<double>(plan.panel_chunks));
     const auto codes = static_cast<double>(plan.pixel_bytes() * kernels.codes / 4);
+    const double block_cycles = plan.keeps_blocks ? kKeptCycles : kFillCycles;
     beside += filled * (plan.form == Form::Planes ? codes * kPlaneCycles
-                                                  : std::ceil(codes / static_cast<double>(plan.lanes)) * kFillCycles);
+                                                  : std::ceil(codes / static_cast<double>(plan.lanes)) * block_cycles);
   }
   UnfittedLoad load;
   load.arithmetic_us =

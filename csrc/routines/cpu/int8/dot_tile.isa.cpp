@@ -234,8 +234,23 @@ void fill_blocks(const DotFill& f) {
   uint8_t* dst = f.dst + f.begin * f.dst_pixel;
   const uint8_t* src = f.src;
   if constexpr (kBytes) {
+    const uint8_t middle = f.is_signed ? 128 : 0;
+    if (blocks == 1 && f.dst_pixel == kLanes && f.src_pixel == kLanes) {
+      const I32 flip = broadcast_i32(f.is_signed ? (int32_t)0x80808080 : 0);
+      const int64_t bytes = (f.end - f.begin) * kLanes;
+      int64_t i = 0;
+      for (; i + 4 * kLanes <= bytes; i += 4 * kLanes)
+        store_i32((int32_t*)(dst + i), load_i32((const int32_t*)(src + i)) ^ flip);
+      for (; i < bytes; i += kLanes) fill_vector<kBytes>(f, src + i, dst + i);
+      return;
+    }
     for (int64_t p = f.begin; p < f.end; ++p, dst += f.dst_pixel, src += f.src_pixel) {
-      for (int64_t b = 0; b < blocks; ++b) fill_vector<kBytes>(f, src + b * f.src_block, dst + b * kLanes);
+      int64_t b = 0;
+      for (; b + 2 <= blocks; b += 2) {
+        const PairBytes pair = load_pair(src + b * f.src_block, src + (b + 1) * f.src_block) ^ middle;
+        __builtin_memcpy(dst + b * kLanes, &pair, sizeof pair);
+      }
+      if (b < blocks) fill_vector<kBytes>(f, src + b * f.src_block, dst + b * kLanes);
     }
     return;
   }
