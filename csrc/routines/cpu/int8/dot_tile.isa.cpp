@@ -102,6 +102,14 @@ NEO_INLINE void sum_tile(I32 (&acc)[R][V], const DotTile& t) {
   }
 }
 
+// Tiles whose plain results are stored from registers: the large ones, which are most of the work. Few machines run
+// pairs in wide vectors.
+constexpr bool stores_plain(bool bytes, int vectors, int rows) {
+  if (!kStoresFour) return false;
+  if (bytes) return rows * vectors >= (vectors == 1 ? 7 : 18);
+  return kLanes == 8 && rows >= (vectors == 1 ? 7 : 4);
+}
+
 template <bool kBytes, int V, int R>
 void run_dot_tile(const DotTile& t) {
   I32 acc[R][V];
@@ -113,9 +121,7 @@ void run_dot_tile(const DotTile& t) {
     for (int r = 0; r < R; ++r) acc[r][v] = init;
   }
   sum_tile<kBytes, V, R>(acc, t);
-  // Large tiles of products that sum by themselves are most of the work.
-  constexpr int kLarge = V == 1 ? 7 : 18;
-  if constexpr (kBytes && kStoresFour && R * V >= kLarge) {
+  if constexpr (stores_plain(kBytes, V, R)) {
     if (!t.sums && !t.row_sums && t.columns >= V * kLanes && is_plain(result, t.residual)) {
       // Only the last vector may have padding.
 #pragma GCC unroll 4

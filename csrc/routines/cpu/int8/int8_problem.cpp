@@ -19,8 +19,8 @@ double core_cycles(const Target& target) {
 }
 
 double result_cycles(const Target& target) {
-  if (target.lanes() == 8) return 5;
-  return has_wide_fmas(target) ? 6 : 8;
+  if (target.lanes() == 8) return 4;
+  return has_wide_fmas(target) ? 4 : 7;
 }
 
 double dot_word_cycles(double rows, double vectors, int64_t codes, const Target& target) {
