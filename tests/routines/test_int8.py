@@ -32,17 +32,20 @@ def conv_case(
     square: bool = False,
     groups_of: tuple[int, int, int] | None = None,
     few: bool = False,
+    wide: bool = False,
 ) -> Codes:
     """A convolution, `narrow`: of groups of a few channels; with a residual the sums may be rounded before it is added.
 
     `function`: elementwise operators behind it, none or more. `square`: 3x3 taps with a stride of 1. `groups_of`: as in
-    GROUPS. `few`: to up to four channels.
+    GROUPS. `few`: to up to four channels. `wide`: of so many channels and pixels that tiles of all sizes have work.
     """
     case = Codes(seed)
     random = case.random
     rank = 2 if square else pick(random, [1, 2, 2, 2] if depthwise or groups_of or few else [1, 2, 2, 3])
     groups = 1
     out, per_group = int(random.integers(1, 40)), int(random.integers(1, 40))
+    if wide:
+        rank, out = 2, int(random.integers(41, 150))
     if depthwise:
         groups = out = int(random.integers(2, 40))
         per_group = 1
@@ -64,7 +67,7 @@ def conv_case(
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     begin = [int(random.integers(0, e)) for e in extent]
     end = [int(random.integers(0, e)) for e in extent]
-    room = 90 if few else (14 if rank < 3 else 5)
+    room = 90 if few else 40 if wide else (14 if rank < 3 else 5)
     sizes = [max(e - b - a, 1) + int(random.integers(0, room)) for e, b, a in zip(extent, begin, end, strict=True)]
     attrs = {
         "kernel_shape": kernel,
@@ -147,6 +150,13 @@ def conv_case(
 @pytest.mark.parametrize("seed", range(CASES))
 def test_convolution(seed: int, routine: str, tier: str) -> None:
     conv_case(seed).check(tier, {"q": routine})
+
+
+@by_tier
+@pytest.mark.parametrize("residual", ["", "rounded"])
+@pytest.mark.parametrize("seed", range(CASES // 2))
+def test_convolution_to_many_channels(seed: int, residual: str, tier: str) -> None:
+    conv_case(seed, residual=residual, wide=True).check(tier, {"q": BLOCKED})
 
 
 @by_tier
@@ -403,7 +413,8 @@ def test_weights_of_four_bits(convolves: bool, dtype: str, tier: str) -> None:
     case.check(tier, {"q": BLOCKED if convolves else GEMM})
 
 
-def pool_case(seed: int, op: str) -> Codes:
+def pool_case(seed: int, op: str, keeps_scale: bool = False) -> Codes:
+    """A pool, `keeps_scale`: to the scale that it reads, of long rows."""
     case = Codes(seed)
     random = case.random
     rank = pick(random, [1, 2, 2, 3])
@@ -414,11 +425,13 @@ def pool_case(seed: int, op: str) -> Codes:
     if op == "AveragePool":
         attrs["count_include_pad"] = int(random.integers(2))
     sizes = [int(random.integers(k + 4, 20)) for k in kernel]
+    if keeps_scale:
+        sizes[-1] += int(random.integers(0, 280))
     dtype = pick(random, ["uint8", "int8"])
     x, x_whole = case.input(dtype, [pick(random, [1, 2]), int(random.integers(1, 40)), *sizes])
     # Powers of two: a mean of codes of other scales may lie halfway, where two ways to compute it round differently.
     x_grid = case.grid(dtype, 0.125)
-    y_grid = x_grid if op == "MaxPool" else case.grid(dtype, 0.0625)
+    y_grid = x_grid if op == "MaxPool" or keeps_scale else case.grid(dtype, 0.0625)
     attrs = {} if op == "GlobalAveragePool" else attrs
     made = case.add(case.float, op, [dequantize(case, x, x_grid, "dq")], "pool", **attrs)
     number = case.add(case.whole, "DequantizeLinear", [x_whole, *(g[1] for g in x_grid)], "dq")
@@ -435,6 +448,14 @@ def pool_case(seed: int, op: str) -> Codes:
 @pytest.mark.parametrize("seed", range(8))
 def test_pool(seed: int, op: str, tier: str) -> None:
     pool_case(seed, op).check(tier, {"q": POOL})
+
+
+@by_tier
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize("seed", range(16))
+def test_pool_of_long_rows(seed: int, op: str, tier: str) -> None:
+    """Means of an even number of codes often lie halfway between two."""
+    pool_case(seed, op, keeps_scale=True).check(tier, {"q": POOL})
 
 
 def test_says_why_not() -> None:
