@@ -105,7 +105,7 @@ struct CodesMean {
     return lt(abs(steps - to_f32(codes)), by.sure);
   }
 
-  // Of the window of the pixel o, by the sum of its codes where that is sure.
+  // The mean of the window of the pixel o, by the sum of its codes where that is sure.
   NEO_INLINE I32 of(int64_t o, I32 sum) const {
     const PoolTaps columns(p, o);
     const int64_t count = count_of(o, columns);
@@ -114,7 +114,7 @@ struct CodesMean {
     return all(round(nearby(p.planes * p.rows * (columns.end - columns.begin), count), sum, codes)) ? codes : exact(o);
   }
 
-  // As float32 operators make it.
+  // The mean as float32 operators make it.
   [[gnu::noinline]] I32 exact(int64_t o) const {
     const PoolTaps columns(p, o);
     const int64_t count = count_of(o, columns);
@@ -262,9 +262,9 @@ void mean_row(const CodesPoolRow& p) {
       const int64_t count = smaller(kTogether, o.end - i), left = i * p.stride - p.pad;
       const bool is_inside = left >= 0 && left + (kTogether - 1) * p.stride + span <= p.width;
       const int32_t* at = sums + (i - begin) * p.stride * kLanes;
-      I32 codes[kTogether];
+      I32 codes[kTogether] = {y_zero, y_zero, y_zero, y_zero};
       if (is_exact) {
-        for (int k = 0; k < kTogether; ++k) codes[k] = k < count ? mean.exact(i + k) : y_zero;
+        for (int k = 0; k < count; ++k) codes[k] = mean.exact(i + k);
       } else if (is_inside && count == kTogether) {
         I32 acc[kTogether];
 #pragma GCC unroll 4
@@ -281,9 +281,7 @@ void mean_row(const CodesPoolRow& p) {
           for (int k = 0; k < kTogether; ++k) codes[k] = mean.exact(i + k);
         }
       } else {
-        for (int k = 0; k < kTogether; ++k) {
-          codes[k] = y_zero;
-          if (k >= count) continue;
+        for (int k = 0; k < count; ++k) {
           I32 acc = broadcast_i32(0);
           for (int64_t tap = 0; tap < p.taps; ++tap)
             acc = acc + load_i32(at + (k * p.stride + tap * p.dilation) * kLanes);

@@ -138,7 +138,7 @@ class BufferRows {
   uint8_t* buffer_;
 };
 
-// Of tasks of about `part` of so many units for each of the images those that teams of two and of four share best.
+// The units of a task, about `part` of so many for each image, that teams of two and of four share best.
 template <class Cycles, class Fits>
 int64_t even_share(int64_t units, int64_t part, int64_t images, const Cycles& cycles, const Fits& fits) {
   int64_t best = part, least = std::numeric_limits<int64_t>::max();

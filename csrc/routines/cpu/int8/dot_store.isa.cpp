@@ -127,11 +127,11 @@ void store_whole(const WholeSums& s) {
   }
 }
 
-// What a result adds to its number: the codes of a residual to one that was rounded to the middle grid, as models of
-// QuantizeLinear and DequantizeLinear have it, or any.
+// The kinds of a result that has more than its sum: codes of a residual and a sum that is rounded to the middle grid
+// first, as models of QuantizeLinear and DequantizeLinear have them, or any.
 enum class Added : uint8_t { Any, UnsignedToMiddle, SignedToMiddle };
 
-// Of a result with a residual or an addend. Rows are divided in fours, for which the fast quotients are sure or not.
+// Stores results with a residual or an addend. Rows are divided in fours, for which the fast quotients are sure or not.
 template <Added kAdded>
 void store_whole_and_added(const WholeSums& s) {
   const DotResult& result = *s.result;
