@@ -258,15 +258,13 @@ void mean_row(const CodesPoolRow& p) {
       sum_columns(p, p.src + (o.left + o.first) * kLanes, o.last - o.first, sums + o.first * kLanes);
       __builtin_memset(sums + o.last * kLanes, 0, (size_t)((o.columns - o.last) * kLanes) * sizeof *sums);
     }
-    for (int64_t i = begin; i < o.end; i += kTogether) {
-      const int64_t count = smaller(kTogether, o.end - i), left = i * p.stride - p.pad;
-      const bool is_inside = left >= 0 && left + (kTogether - 1) * p.stride + span <= p.width;
+    for (int64_t i = begin; i < o.end;) {
+      const int64_t left = i * p.stride - p.pad;
       const int32_t* at = sums + (i - begin) * p.stride * kLanes;
-      I32 codes[kTogether] = {y_zero, y_zero, y_zero, y_zero};
-      if (is_exact) {
-        for (int k = 0; k < count; ++k) codes[k] = mean.exact(i + k);
-      } else if (is_inside && count == kTogether) {
-        I32 acc[kTogether];
+      uint8_t* dst = p.dst + i * kLanes;
+      const bool are_whole = left >= 0 && left + (kTogether - 1) * p.stride + span <= p.width;
+      if (!is_exact && are_whole && i + kTogether <= o.end) {
+        I32 acc[kTogether], codes[kTogether];
 #pragma GCC unroll 4
         for (int k = 0; k < kTogether; ++k) acc[k] = load_i32(at + k * p.stride * kLanes);
         for (int64_t tap = 1; tap < p.taps; ++tap) {
@@ -280,23 +278,26 @@ void mean_row(const CodesPoolRow& p) {
         if (!all(sure)) {
           for (int k = 0; k < kTogether; ++k) codes[k] = mean.exact(i + k);
         }
-      } else {
-        for (int k = 0; k < count; ++k) {
-          I32 acc = broadcast_i32(0);
-          for (int64_t tap = 0; tap < p.taps; ++tap)
-            acc = acc + load_i32(at + (k * p.stride + tap * p.dilation) * kLanes);
-          const int64_t first = left + k * p.stride;
-          const bool is_whole = first >= 0 && first + span <= p.width;
-          if (!is_whole || !all(mean.round(of_whole, acc, codes[k]))) codes[k] = mean.of(i + k, acc);
+        for (I32& code : codes) code = (code + y_zero) & mask;
+        if constexpr (kStoresFour) {
+          store_four(dst, kLanes, kTogether, codes[0], codes[1], codes[2], codes[3], 0, p.y_is_signed);
+        } else {
+          for (int k = 0; k < kTogether; ++k) store_codes(dst + k * kLanes, codes[k], p.y_is_signed, kLanes);
         }
+        i += kTogether;
+        continue;
       }
-      uint8_t* dst = p.dst + i * kLanes;
-      for (I32& code : codes) code = (code + y_zero) & mask;
-      if constexpr (kStoresFour) {
-        store_four(dst, kLanes, count, codes[0], codes[1], codes[2], codes[3], 0, p.y_is_signed);
+      I32 codes;
+      if (is_exact) {
+        codes = mean.exact(i);
       } else {
-        for (int64_t k = 0; k < count; ++k) store_codes(dst + k * kLanes, codes[k], p.y_is_signed, kLanes);
+        I32 acc = load_i32(at);
+        for (int64_t tap = 1; tap < p.taps; ++tap) acc = acc + load_i32(at + tap * p.dilation * kLanes);
+        const bool is_whole = left >= 0 && left + span <= p.width;
+        if (!is_whole || !all(mean.round(of_whole, acc, codes))) codes = mean.of(i, acc);
       }
+      store_codes(dst, (codes + y_zero) & mask, p.y_is_signed, kLanes);
+      ++i;
     }
     begin = o.end;
   }
