@@ -141,8 +141,9 @@ class BufferRows {
 // The units of a task, about `part` of so many for each image, that teams of two and of four share best.
 template <class Cycles, class Fits>
 int64_t even_share(int64_t units, int64_t part, int64_t images, const Cycles& cycles, const Fits& fits) {
+  constexpr int64_t kMaxTries = 24;
   int64_t best = part, least = std::numeric_limits<int64_t>::max();
-  for (int64_t n = std::min(units, 2 * part); n >= ceil_div(part, 2); --n) {
+  for (int64_t n = std::min(units, 2 * part); n >= ceil_div(part, 2); n -= ceil_div(part, kMaxTries)) {
     if (n > part && !fits(n)) continue;
     int64_t all = 0;
     for (const int64_t members : {2, 4}) all += members * ceil_div(images * ceil_div(units, n), members) * cycles(n);
