@@ -11,6 +11,7 @@
 #include "candidates/store_halves.h"
 #include "ops/infer.h"
 #include "ops/op.h"
+#include "passes/expansion.h"
 #include "passes/pass.h"
 
 namespace neo::python {
@@ -330,6 +331,10 @@ void bind_graph(py::module_& m) {
         for (const Pass& pass : standard_pipeline()) {
           if (!names || std::find(names->begin(), names->end(), pass.name) != names->end()) passes.push_back(pass);
         }
+        for (const NodeExpansion& expansion : standard_expansions()) {
+          if (names && std::find(names->begin(), names->end(), expansion.name) != names->end())
+            passes.insert(passes.begin(), {expansion.name, expansion.rewrite});
+        }
         PassObserver observer;
         if (knob_bool(Knob::Verify)) observer = [](const Pass&, const Graph& g, bool) { verify(g); };
         const HalfValues halves = target ? find_half_values(graph) : HalfValues();
@@ -340,7 +345,8 @@ void bind_graph(py::module_& m) {
         return result;
       },
       py::arg("graph"), py::arg("names") = py::none(), py::arg("keep_codes") = false, py::arg("target") = py::none(),
-      "A new graph; `names` picks passes of the pipeline, in its order. keep_codes: quantized constants stay so. "
+      "A new graph; `names` picks expansions and passes of the pipeline, in its order. keep_codes: quantized constants "
+      "stay so. "
       "target: a device whose memory then holds the model's halves as such.");
   m.def("pass_names", [] {
     std::vector<std::string> names;

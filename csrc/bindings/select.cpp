@@ -137,7 +137,19 @@ py::list choices_of(const SelectionProblem& problem, const SelectionProblem::Nod
       entry["writes"] = writes;
       entry["kind"] = text_of(c.kind);
     } else {
-      entry["left_out"] = choice.absorbed_by == kLeftOut;
+      entry["left_out"] = choice.absorbed_by == kLeftOut || choice.absorbed_by == kNotTaken;
+      if (choice.expansion >= 0) {
+        const auto& expanded = problem.expansions[static_cast<size_t>(choice.expansion)];
+        py::list nodes, members;
+        for (const Node* n : expanded.nodes) {
+          nodes.append(n->name);
+          members.append(problem.index.at(n));
+        }
+        entry["nodes"] = nodes;
+        entry["expansion"] = text_of(*expanded.expansion);
+        entry["members"] = members;
+        entry["graph"] = describe_graph(*expanded.graph, problem);
+      }
       entry["absorbed_by"] =
           choice.absorbed_by >= 0
               ? py::object(py::str(problem.groups[static_cast<size_t>(choice.absorbed_by)].nodes.back()->name))
@@ -190,6 +202,7 @@ void bind_select(py::module_& m) {
                                    return names;
                                  }();
                                  entry["trips"] = variable.trips;
+                                 entry["inner"] = variable.expansion >= 0;
                                  entry["choices"] = choices_of(*p.problem, variable);
                                  py::list rejections;
                                  for (const auto& r : variable.rejections)
@@ -212,7 +225,10 @@ void bind_select(py::module_& m) {
           "lower",
           [](BoundProblem& p, const std::vector<int>& choices, double total_us, int threads, bool oversubscribe,
              bool keeps_denormals, const std::function<std::shared_ptr<Graph>()>& remake) {
-            if (p.remake) restore_constants(*p.graph, *p.remake());
+            if (p.remake) {
+              restore_constants(*p.graph, *p.remake());
+              restore_expansions(*p.problem, standard_ops());
+            }
             p.remake = remake;
             const py::gil_scoped_release release;
             return_freed_memory();  // tables of the selection, before weights are packed
@@ -283,9 +299,8 @@ void bind_select(py::module_& m) {
         ProblemOptions options;
         options.trees = std::move(trees);
         if (allow) {
-          options.allow = [&](const Node&, const Candidate& c) {
-            const auto& nodes = c.workload->nodes;
-            return std::all_of(nodes.begin(), nodes.end(), [&](const Node* n) { return allow(n->name, c.text()); });
+          options.allow = [&](const std::vector<const Node*>& nodes, const std::string& routine) {
+            return std::all_of(nodes.begin(), nodes.end(), [&](const Node* n) { return allow(n->name, routine); });
           };
         }
         bound->problem = build_problem(*graph, standard_ops(), standard_routines(), bound->target, options);
@@ -306,6 +321,11 @@ void bind_select(py::module_& m) {
   m.def("routine_names", [] {
     std::vector<std::string> names;
     for (const auto& r : standard_routines().all()) names.emplace_back(r->name());
+    return names;
+  });
+  m.def("expansion_names", [] {
+    std::vector<std::string> names;
+    for (const NodeExpansion& expansion : standard_expansions()) names.push_back(text_of(expansion));
     return names;
   });
 }

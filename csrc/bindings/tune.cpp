@@ -315,7 +315,7 @@ class Bench {
     }
     // Measured times of two machines compare; what is left of estimates was scaled by them.
     if (is_measured(measured, true) && is_measured(measured, false)) bound_->target.cpu_penalty_us = 0;
-    price_problem(*bound_->graph, problem, standard_ops(), standard_routines(), bound_->target);
+    price_problem(problem, bound_->target);
   }
 
  private:

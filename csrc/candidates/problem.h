@@ -6,29 +6,37 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "candidates/cost_trees.h"
 #include "candidates/known_sizes.h"
+#include "passes/expansion.h"
 #include "routines/routine.h"
 
 namespace neo {
 
 inline constexpr double kForbidden = std::numeric_limits<double>::infinity();
 
-// Choice::absorbed_by of a node that is not computed.
+// Choice::absorbed_by of a node that is not computed; of one that an inner graph computes; of a node of an inner graph
+// that is not taken.
 inline constexpr int kLeftOut = -2;
+inline constexpr int kExpanded = -3;
+inline constexpr int kNotTaken = -4;
 
 // The selection problem of a graph (docs/selection.md), bodies included. To a solver it is the arrays at the end; the
 // rest says what they mean.
 struct SelectionProblem {
-  // One way for a node: executed by a candidate that ends in it, absorbed by the group of a later node, left out since
-  // its result is a constant or every reader computes it for itself, or fixed (control flow).
+  // One way for a node: executed by a candidate that ends in it, absorbed by the group of a later node, computed by an
+  // inner graph, left out since its result is a constant or every reader computes it for itself, or fixed (control
+  // flow).
   struct Choice {
     std::optional<Candidate> candidate;
-    int absorbed_by = -1;    // group, or kLeftOut
+    int absorbed_by = -1;    // group, or one of the constants above
     double estimate_us = 0;  // what is expected; candidate->cost.time_us may be a measured time
     bool measured = false;
+    int expansion = -1;  // where absorbed_by is kExpanded
   };
   // Why a routine was not offered for a node.
   struct Rejection {
@@ -40,6 +48,15 @@ struct SelectionProblem {
     double trips = 1;  // expected executions per call
     std::vector<Choice> choices;
     std::vector<Rejection> rejections;
+    int expansion = -1;  // whose node it is; -1: the graph's
+  };
+  // An inner graph that would compute some nodes: its nodes are variables like others, and all of them are taken where
+  // the root's choice is this expansion.
+  struct Expanded {
+    const NodeExpansion* expansion = nullptr;
+    const Graph* around = nullptr;
+    std::vector<const Node*> nodes;  // that it computes, root last
+    std::unique_ptr<Graph> graph;
   };
   // On: the value is converted to this schema (or produced in it), once for all consumers that want it.
   struct SchemaVariable {
@@ -59,10 +76,13 @@ struct SelectionProblem {
     bool measured = false;
   };
 
-  std::vector<NodeVariable> nodes;      // variables 0 .. nodes.size()-1
-  std::vector<SchemaVariable> schemas;  // then these; choice 0 is off, 1 is on
+  std::vector<std::pair<const Graph*, double>> graphs;  // the graph, bodies and inner graphs, with their trips
+  std::vector<NodeVariable> nodes;                      // variables 0 .. nodes.size()-1
+  std::vector<SchemaVariable> schemas;                  // then these; choice 0 is off, 1 is on
   std::vector<Group> groups;
   std::vector<Conversion> conversions;
+  std::vector<Expanded> expansions;
+  std::unordered_map<const Value*, const Value*> interfaces;  // of inner graphs: which value around them it is
   OpenNodes open;
   bool cold_constants = false;  // what estimates took them for
 
@@ -83,8 +103,12 @@ struct SelectionProblem {
 
   // The conversion of a value; null where the problem has none.
   const Conversion* conversion(const Value& value, const Schema& from, const Schema& to) const;
+  // The value around an inner graph that this one is; any other is itself.
+  const Value* outer(const Value* value) const;
 };
 
+// The nodes of a group that nobody but it computes, the root last.
+std::vector<const Node*> members_of(const Workload& workload);
 // The kind of device that runs a candidate.
 DeviceKind place_of(const Candidate& candidate);
 // The places of every choice of every node, a bit each (1 << kind): that of its candidate, those of the groups that
@@ -104,8 +128,8 @@ std::string sizes_text(const Type& type);
 std::string conversion_key(const Value& value, const Schema& from, const Schema& to);
 
 struct ProblemOptions {
-  // Returns false for a candidate that must not be chosen.
-  std::function<bool(const Node&, const Candidate&)> allow;
+  // Returns false for a candidate or an expansion, given as text, that must not compute these nodes.
+  std::function<bool(const std::vector<const Node*>&, const std::string&)> allow;
   std::shared_ptr<const CostTrees> trees;  // correct the estimates; may be null
 };
 
@@ -113,7 +137,6 @@ std::unique_ptr<SelectionProblem> build_problem(const Graph& graph, const OpRegi
                                                 const Target& target, const ProblemOptions& options = {});
 
 // Makes the arrays anew after times of candidates or conversions were changed.
-void price_problem(const Graph& graph, SelectionProblem& problem, const OpRegistry& ops, const RoutineTable& routines,
-                   const Target& target);
+void price_problem(SelectionProblem& problem, const Target& target);
 
 }  // namespace neo

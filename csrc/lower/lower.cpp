@@ -9,6 +9,7 @@
 #include "base/knobs.h"
 #include "candidates/alone.h"
 #include "exec/verify_plan.h"
+#include "lower/chosen.h"
 #include "lower/pack_steps.h"
 
 namespace neo {
@@ -22,6 +23,8 @@ class BlockBuilder {
       : graph_(graph),
         problem_(problem),
         choices_(choices),
+        chosen_(problem, choices),
+        nodes_(chosen_.nodes(graph)),
         ops_(ops),
         target_(target),
         alone_(alone(target)),
@@ -38,10 +41,10 @@ class BlockBuilder {
     find_live();
     make_steps();
     start_region();
-    for (const auto& node : graph_.nodes()) {
+    for (const Node* node : nodes_) {
       checkpoint();
-      const Node& executing = executing_node(*node);
-      if (&executing == node.get() || choice_of(executing).candidate->workload->has_inner_outputs())
+      const Node& executing = chosen_.executing_node(*node);
+      if (&executing == node || chosen_.of(executing).candidate->workload->has_inner_outputs())
         emit_in_order(executing);
     }
     for (const Value* output : graph_.outputs) block_->results.push_back(slot_of(*output, plain_schema(output->type)));
@@ -52,32 +55,6 @@ class BlockBuilder {
 
  private:
   using Key = std::pair<const Value*, std::string>;
-
-  const SelectionProblem::Choice& choice_of(const Node& node) const {
-    const int variable = problem_.index.at(&node);
-    return problem_.nodes[static_cast<size_t>(variable)]
-        .choices[static_cast<size_t>(choices_[static_cast<size_t>(variable)])];
-  }
-
-  // The node whose candidate computes another one: itself, or the root of the group that absorbed it.
-  const Node& executing_node(const Node& node) const {
-    const int group = choice_of(node).absorbed_by;
-    return group < 0 ? node : *problem_.groups[static_cast<size_t>(group)].nodes.back();
-  }
-
-  // The values that are read when the node runs.
-  std::vector<const Value*> read_values(const Node& node) const {
-    std::vector<const Value*> values;
-    if (const auto& candidate = choice_of(node).candidate) {
-      for (size_t i = 0; i < candidate->inputs.size(); ++i) {
-        if (candidate->inputs[i]) values.push_back(candidate->workload->inputs[i]);
-      }
-    } else {
-      std::copy_if(node.inputs.begin(), node.inputs.end(), std::back_inserter(values),
-                   [](const Value* v) { return v != nullptr; });
-    }
-    return values;
-  }
 
   // The first node that makes a value with this symbol as a size of its own, for those that only running tells.
   std::map<std::string, const Node*> find_makers() const {
@@ -133,24 +110,24 @@ class BlockBuilder {
     const auto want_node = [&](const Node& node) {
       if (!live_.insert(&node).second) return;
       want_sizes(node);
-      for (const Value* v : read_values(node)) wanted.push_back(v);
+      for (const Value* v : chosen_.read_values(node)) wanted.push_back(v);
     };
     while (!wanted.empty()) {
-      const Value* v = wanted.back();
+      const Node* maker = chosen_.maker(*wanted.back());
       wanted.pop_back();
-      if (v->producer && !v->constant) want_node(executing_node(*v->producer));
+      if (maker) want_node(*maker);
     }
     for (const Node* node : live_) {
-      for (const Value* v : read_values(*node)) ++reads_[v];
+      for (const Value* v : chosen_.read_values(*node)) ++reads_[v];
     }
     for (const Value* v : graph_.outputs) reads_[v] += 2;
   }
 
   void make_steps() {
     std::vector<const Candidate*> chosen;
-    for (const auto& node : graph_.nodes()) {
-      if (!live_.count(node.get())) continue;
-      const auto& candidate = choice_of(*node).candidate;
+    for (const Node* node : nodes_) {
+      if (!live_.count(node)) continue;
+      const auto& candidate = chosen_.of(*node).candidate;
       if (candidate && candidate->kind != Candidate::Kind::View && candidate->kind != Candidate::Kind::ConcatInPlace) {
         chosen.push_back(&*candidate);
       }
@@ -158,15 +135,18 @@ class BlockBuilder {
     std::optional<ConstantRelease> release;
     if (constants_ == SourceConstants::Release) {
       release.emplace(graph_);
+      const std::vector<const Graph*> inner = chosen_.inner_graphs(graph_);
+      for (const Graph* graph : inner) release->add(*graph);
       for (const Node* node : live_) add_readers(*node, *release);
       release->drop_unread(graph_);
+      for (const Graph* graph : inner) release->drop_unread(*graph);
     }
     std::vector<StepItem> made = pack_steps(chosen, target_, ops_, team_, release ? &*release : nullptr);
     for (size_t i = 0; i < chosen.size(); ++i) steps_[chosen[i]] = std::move(made[i]);
   }
 
   void add_readers(const Node& node, ConstantRelease& release) const {
-    const SelectionProblem::Choice& choice = choice_of(node);
+    const SelectionProblem::Choice& choice = chosen_.of(node);
     if (choice.candidate) {
       for (const Value* v : choice.candidate->workload->inputs) release.add_reader(v);
     } else if (choice.absorbed_by == -1) {
@@ -244,7 +224,8 @@ class BlockBuilder {
   }
 
   // Sized output memory, or an owned slot where a size is not known yet, which a step with `open` sizes may write.
-  int add_output(const Value& value, const Schema& schema, bool open) {
+  int add_output(const Value& inner_value, const Schema& schema, bool open) {
+    const Value& value = *problem_.outer(&inner_value);
     const bool is_result = graph_.is_output(&value) && schema == plain_schema(value.type);
     const bool sized = is_known(value.type);
     NEO_ASSERT(sized || open, "a kernel step writes \"", value.name, "\" whose size is not known");
@@ -260,7 +241,8 @@ class BlockBuilder {
   }
 
   // The slot that holds a value in a schema, converting it once where nobody has.
-  int slot_of(const Value& value, const Schema& schema) {
+  int slot_of(const Value& inner_value, const Schema& schema) {
+    const Value& value = *problem_.outer(&inner_value);
     const Key key{&value, schema.to_string()};
     if (auto it = held_.find(key); it != held_.end()) return it->second;
     if (value.constant) {
@@ -316,14 +298,14 @@ class BlockBuilder {
   // A group with inner outputs stands before some nodes whose results it reads: they are emitted first.
   void emit_in_order(const Node& node) {
     if (live_.count(&node) == 0 || !emitted_.insert(&node).second) return;
-    for (const Value* v : read_values(node)) {
-      if (v->producer && !v->constant) emit_in_order(executing_node(*v->producer));
+    for (const Value* v : chosen_.read_values(node)) {
+      if (const Node* maker = chosen_.maker(*v)) emit_in_order(*maker);
     }
     emit(node);
   }
 
   void emit(const Node& node) {
-    const SelectionProblem::Choice& choice = choice_of(node);
+    const SelectionProblem::Choice& choice = chosen_.of(node);
     if (choice.absorbed_by != -1) return;
     if (!choice.candidate) {
       node.op == "If" ? emit_if(node) : emit_loop(node);
@@ -385,7 +367,8 @@ class BlockBuilder {
     emit_item(std::move(item));
   }
 
-  int view_output(const Value& value, const Schema& schema, int base, const Dim& offset) {
+  int view_output(const Value& inner_value, const Schema& schema, int base, const Dim& offset) {
+    const Value& value = *problem_.outer(&inner_value);
     const int index = add_slot(value, Slot::Storage::View, schema);
     slot(index).base = base;
     slot(index).offset = offset;
@@ -397,9 +380,9 @@ class BlockBuilder {
 
   // The slot of the input whose memory the first output may take over; -1 where somebody else still reads it.
   int in_place_slot(const Candidate& candidate) {
-    if (candidate.in_place < 0 || graph_.is_output(candidate.workload->outputs.front())) return -1;
+    if (candidate.in_place < 0 || graph_.is_output(problem_.outer(candidate.workload->outputs.front()))) return -1;
     const auto i = static_cast<size_t>(candidate.in_place);
-    const Value* input = candidate.workload->inputs[i];
+    const Value* input = problem_.outer(candidate.workload->inputs[i]);
     if (!candidate.inputs[i] || *candidate.inputs[i] != candidate.outputs.front() || input->is_constant() ||
         reads_[input] != 1)
       return -1;
@@ -560,6 +543,8 @@ class BlockBuilder {
   const Graph& graph_;
   const SelectionProblem& problem_;
   const std::vector<int>& choices_;
+  const Chosen chosen_;
+  const std::vector<const Node*> nodes_;  // that compute the graph, those of inner graphs in their places
   const OpRegistry& ops_;
   const Target& target_;
   const Target alone_;  // with one thread

@@ -22,13 +22,16 @@ constexpr int64_t kReturns = 16;
 }  // namespace
 
 ConstantRelease::ConstantRelease(const Graph& graph) {
-  for (const auto& value : graph.values()) {
-    if (!is_large(*value)) continue;
-    readers_.try_emplace(value.get(), 0);
-    returned_bytes_ += value->constant->bytes();
-  }
+  add(graph);
+  for (const auto& [value, readers] : readers_) returned_bytes_ += value->constant->bytes();
   returned_bytes_ = std::max(kMinReturnedBytes, returned_bytes_ / kReturns);
   for (const Value* output : graph.outputs) add_reader(output);
+}
+
+void ConstantRelease::add(const Graph& graph) {
+  for (const auto& value : graph.values()) {
+    if (is_large(*value)) readers_.try_emplace(value.get(), 0);
+  }
 }
 
 void ConstantRelease::add_reader(const Value* value) {
@@ -77,6 +80,11 @@ void restore_constants(Graph& graph, const Graph& source) {
       restore_constants(*bodies[b].second, *source.nodes()[i]->bodies[b].second);
     }
   }
+}
+
+void restore_expansions(SelectionProblem& problem, const OpRegistry& ops) {
+  for (const auto& expanded : problem.expansions)
+    restore_constants(*expanded.graph, *expand(*expanded.expansion, expanded.nodes, *expanded.around, ops));
 }
 
 }  // namespace neo

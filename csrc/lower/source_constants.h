@@ -3,6 +3,7 @@
 #include <atomic>
 #include <unordered_map>
 
+#include "candidates/problem.h"
 #include "ir/graph.h"
 #include "routines/packed_store.h"
 #include "routines/routine.h"
@@ -18,6 +19,8 @@ class ConstantRelease {
  public:
   explicit ConstantRelease(const Graph& graph);
 
+  // The constants of an inner graph, too.
+  void add(const Graph& graph);
   // Every reader is added before the first is made.
   void add_reader(const Value* value);
   // After all readers: constants that nobody reads, as codes are of which only numbers are read, or the other way
@@ -37,5 +40,7 @@ class ConstantRelease {
 // Takes back from `source`, the same graph made once more, the constants that were given up, those in bodies included.
 // A Model error where `source` has others.
 void restore_constants(Graph& graph, const Graph& source);
+// Makes the constants of inner graphs anew from those of the graphs around them.
+void restore_expansions(SelectionProblem& problem, const OpRegistry& ops);
 
 }  // namespace neo

@@ -6,10 +6,6 @@
 namespace neo {
 namespace {
 
-// Patches of fewer elements, or of more channels, have convolutions that are as fast.
-constexpr int64_t kMinProducts = 513;
-constexpr int64_t kMaxChannels = 16;
-
 // A Conv of one group whose windows lie edge to edge and cover its image.
 struct Patches {
   std::vector<int64_t> kernel, output;  // spatial
@@ -50,8 +46,8 @@ std::optional<Patches> find_patches(const Node& node) {
     patches.kernel.push_back(kernel);
     patches.output.push_back(output.value());
   }
-  const bool pays = patches.channels <= kMaxChannels && patches.elements() >= kMinProducts && patches.places() > 1;
-  return pays ? std::optional(std::move(patches)) : std::nullopt;
+  const bool has_work = patches.elements() > 0 && patches.filters > 0 && patches.places() > 0;
+  return has_work ? std::optional(std::move(patches)) : std::nullopt;
 }
 
 Value* multiply_places(Rewriter& rewriter, const Node& node, const Patches& patches) {
@@ -93,8 +89,8 @@ bool multiply_patches_in_body(Graph& graph, const PassContext& context) {
 
 }  // namespace
 
-// A convolution of large patches that lie edge to edge, with which vision transformers begin, is a product of a row for
-// each patch; what reads its result as rows then moves nothing.
+// A convolution of patches that lie edge to edge, with which vision transformers begin, is a product of a row for each
+// patch, and one of single pixels is a product of their channels; what reads its result as rows then moves nothing.
 bool multiply_patches(Graph& graph, const PassContext& context) {
   return for_each_body(graph, [&](Graph& body) { return multiply_patches_in_body(body, context); });
 }

@@ -60,7 +60,6 @@ std::span<const Pass> standard_pipeline() {
       {"split_groups", split_groups},
       {"split_volumes", split_volumes},
       {"multiply_single_pixels", multiply_single_pixels},
-      {"multiply_patches", multiply_patches},
       {"require_exact_sums", require_exact_sums},
   };
   return passes;

@@ -432,6 +432,7 @@ int64_t footprint_bytes(const Graph& graph, const SelectionProblem& problem) {
   add_constants(graph, seen, constants, live);
   int64_t packed = 0;
   for (const auto& variable : problem.nodes) {
+    if (variable.expansion >= 0) continue;
     const SelectionProblem::Choice* best = nullptr;
     for (const auto& choice : variable.choices) {
       if (choice.candidate && (!best || choice.estimate_us < best->estimate_us)) best = &choice;

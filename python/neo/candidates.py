@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from neo import _native
 from neo.errors import UnsupportedError
 from neo.options import Options
-from neo.select.problem import Flat, Problem, Resource
+from neo.select.problem import Array, Flat, InfeasibleError, Problem, Resource
 from neo.select.shared import share_forms
 from neo.select.solver import solve
 
-__all__ = ["Candidates", "Selection", "build_candidates", "selection_arrays"]
+__all__ = ["Candidates", "Selection", "build_candidates", "inner_selections", "selection_arrays"]
 
 
 @dataclass(frozen=True)
@@ -122,3 +124,54 @@ def selection_arrays(problem: _native.Problem, accuracy: str | float | None = No
     if accuracy != "reduced" and problem.rounds:
         resources.append(Resource("rounding", 0.0, problem.resource("rounding")))
     return Problem.from_flat(Flat(*problem.flat), resources, problem.places)
+
+
+def inner_selections(
+    problem: Problem, choice: Sequence[int], nodes: Sequence[Mapping[str, Any]]
+) -> dict[tuple[int, int], tuple[float, list[int]]]:
+    """For each inner graph that a node may be, the best selection with it; without it where it is chosen.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its first variables are the nodes.
+    choice : sequence of int
+        The choice of each variable.
+    nodes : sequence of mapping
+        Those of ``_native.Problem``.
+
+    Returns
+    -------
+    dict of (int, int) to (float, list of int)
+        By variable and choice the microseconds that this selection takes more, and its choices. The node, those that
+        the inner graph computes with it, and the inner graph's own choose anew; infinite where nothing is left.
+    """
+    found = {}
+    total = float(problem.evaluate(choice))
+    for variable, node in enumerate(nodes):
+        for number, option in enumerate(node["choices"]):
+            if "expansion" not in option:
+                continue
+            free = {*option["members"], *(n["variable"] for n in option["graph"]["nodes"])}
+            costs = [
+                _only(c, choice[i]) if i < len(nodes) and i not in free else c for i, c in enumerate(problem.costs)
+            ]
+            if choice[variable] == number:
+                costs[variable] = np.array(costs[variable])
+                costs[variable][number] = math.inf
+            else:
+                costs[variable] = _only(costs[variable], number)
+            try:
+                solution = solve(Problem(costs, problem.edges))
+            except InfeasibleError:
+                found[variable, number] = math.inf, list(choice)
+            else:
+                found[variable, number] = float(solution.total) - total, [int(c) for c in solution.choice]
+    return found
+
+
+def _only(costs: Array, number: int) -> Array:
+    """The costs with all choices but one forbidden."""
+    kept = np.full_like(costs, math.inf)
+    kept[number] = costs[number]
+    return kept

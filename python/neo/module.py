@@ -377,7 +377,8 @@ class Module:
         )
 
     def _subject(self) -> Subject:
-        from neo.report.alternatives import total_changes
+        from neo.candidates import inner_selections
+        from neo.report.alternatives import add_inner_changes, total_changes
         from neo.report.subject import Subject
         from neo.select import Flat, Problem
         from neo.tune.hints import mark_hints
@@ -393,6 +394,8 @@ class Module:
             mark_hints(nodes, self._tuning.hints)
         arrays = Problem.from_flat(Flat(*problem.flat))
         changes = total_changes(arrays.costs, arrays.edges, choices, len(nodes))
+        found = inner_selections(arrays, choices, nodes)
+        add_inner_changes(arrays.costs, arrays.edges, choices, found, nodes, changes)
         return Subject(
             name or graph["name"],
             self.target,

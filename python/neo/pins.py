@@ -32,7 +32,7 @@ class Pins:
         self._offered: dict[str, list[str]] = {}
         self._left: set[str] = set()
         nodes = list(_node_names(graph))
-        known = _native.routine_names()
+        known = [*_native.routine_names(), *_native.expansion_names()]
         for pattern, allowed in self._pins.items():
             if not any(fnmatch.fnmatchcase(node, pattern) for node in nodes):
                 listed = ", ".join(repr(n) for n in [n for n in nodes if n][:8])

@@ -92,7 +92,7 @@ def _base(routine: str) -> str:
 def _other_routines(subject: Subject, value: str, variable: int, feeds: Mapping[str, Any]) -> Cause:
     trusted = subject.compiled
     chosen = subject.chosen(variable)
-    routine, members = _base(chosen["routine"]), list(chosen["nodes"])
+    routine, members = _base(chosen["expansion"] if "expansion" in chosen else chosen["routine"]), list(chosen["nodes"])
     choices = subject.variables[variable]["choices"]
     groups: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for i, entry in enumerate(choices):

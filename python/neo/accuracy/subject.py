@@ -108,7 +108,7 @@ class Subject:
         name = self.variables[variable]["name"]
         for i in range(len(self.variables)):
             other = self.chosen(i)
-            if "routine" in other and name in other["nodes"] and i != variable:
+            if ("routine" in other or "expansion" in other) and name in other["nodes"] and i != variable:
                 return i
         return variable
 

@@ -37,7 +37,6 @@ _LEFT_OUT = frozenset(
         "expand_attention",
         "expand_deform_conv",
         "merge_covered_axes",
-        "multiply_patches",
         "thin_single_taps",
         "split_groups",
         "split_volumes",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from neo.module import Module
 from neo.quantize.float_model import FloatModel
@@ -67,12 +68,20 @@ def _times(module: Module, work: Mapping[str, float]) -> dict[tuple[str, ...], f
     selection = module._selection
     assert selection is not None
     # Behind the nodes the choices have variables of conversions.
-    for node, at in zip(selection.problem.nodes, selection.choice, strict=False):
-        choice = node["choices"][at]
-        members = tuple(name for name in choice.get("nodes", ()) if name in work) if "routine" in choice else ()
+    nodes = selection.problem.nodes
+    chosen = [node["choices"][at] for node, at in zip(nodes, selection.choice, strict=False)]
+    for node, choice in zip(nodes, chosen, strict=True):
+        members = tuple(name for name in choice.get("nodes", ()) if name in work)
         if members:
-            times[members] = times.get(members, 0.0) + choice["estimate_us"] * node["trips"]
+            times[members] = times.get(members, 0.0) + _estimate_us(choice, chosen) * node["trips"]
     return times
+
+
+def _estimate_us(choice: Mapping[str, Any], chosen: Sequence[Mapping[str, Any]]) -> float:
+    """Of a candidate, or of what was chosen for the nodes of an inner graph."""
+    if "expansion" not in choice:
+        return float(choice["estimate_us"])
+    return sum(float(chosen[n["variable"]].get("estimate_us", 0.0)) for n in choice["graph"]["nodes"])
 
 
 def price_layers(study: Study) -> tuple[frozenset[str], dict[str, float]]:

@@ -218,7 +218,7 @@ class Explanation:
         nodes = subject.nodes
         explained = []
         for node, choice, changes in zip(nodes, subject.choices, subject.changes, strict=False):
-            if _is_wanted(node, wanted):
+            if _is_wanted(node, wanted) and (wanted is not None or _is_taken(node, choice)):
                 explained.append(_explain(node, choice, changes, schedules, is_named=is_named))
         if wanted is not None and not explained:
             raise _unknown_node(wanted, [n["name"] for n in nodes])
@@ -360,6 +360,8 @@ def explained_data(
     drawn = {v: n["id"] for n in drawing["nodes"] for v in n["variables"]}
     choices = []
     for i, (node, choice, changes) in enumerate(zip(subject.nodes, subject.choices, subject.changes, strict=False)):
+        if not _is_taken(node, choice):
+            continue
         explained = _explain(node, choice, changes)
         options = [{name: getattr(o, name) for name in _OPTION_KEYS} for o in explained.options]
         entry = {"id": i, "node": explained.node, "op": explained.op, "drawn": drawn.get(i, -1)}
@@ -436,6 +438,10 @@ def _explain(
                     "measured" if c["measured"] else "estimated" if hint is None else "hinted",
                 )
             )
+        elif "expansion" in c:
+            options.append(_expansion(c, status, change))
+        elif c["left_out"] and node.get("inner"):
+            options.append(Option("not taken", status, None, "part of another way to compute a node"))
         elif c["left_out"]:
             options.append(Option("left out", status, None, "a constant, or computed by each of its readers"))
         elif c["absorbed_by"] is None:
@@ -448,6 +454,32 @@ def _explain(
     return NodeExplanation(name, node["op"], tuple(options), _place(node, choice, changes, is_named))
 
 
+def _expansion(choice: Mapping[str, Any], status: str, change: float | None) -> Option:
+    """An inner graph, by the best routines for its nodes."""
+    steps = choice.get("steps", [])
+    is_measured = bool(steps) and all(s["measured"] or s["kind"] == "view" for s in steps)
+    names = [f"{s['nodes'][-1].rpartition('/')[2]} by {s['routine']}" for s in steps]
+    together = f"; with {', '.join(choice['nodes'][:-1])}" if len(choice["nodes"]) > 1 else ""
+    return Option(
+        choice["expansion"],
+        status,
+        sum(s["time_us"] for s in steps) if steps else None,
+        f"{', '.join(names)}{together}" if steps else "no selection has it",
+        is_measured,
+        sum(s["estimate_us"] for s in steps) if steps else None,
+        change,
+        sum(s["packed_bytes"] for s in steps),
+        max((s["workspace_bytes"] for s in steps), default=0.0),
+        tuple(choice["nodes"]),
+        "measured" if is_measured else "estimated",
+    )
+
+
+def _is_taken(node: Mapping[str, Any], choice: int) -> bool:
+    """Whether a node is the graph's, or one of an inner graph that was chosen."""
+    return not (node.get("inner") and node["choices"][choice].get("left_out"))
+
+
 def _place(node: Mapping[str, Any], choice: int, changes: Sequence[float], is_named: bool) -> str:
     """Where a node runs, and what speaks against the other device."""
     chosen = node["choices"][choice]
@@ -456,7 +488,7 @@ def _place(node: Mapping[str, Any], choice: int, changes: Sequence[float], is_na
     if not reasons and set(places) <= {"", "cpu"}:
         return ""
     if "routine" not in chosen:
-        return f"{chosen['absorbed_by']}'s device" if chosen["absorbed_by"] else ""
+        return f"{chosen['absorbed_by']}'s device" if chosen.get("absorbed_by") else ""
     here = places[choice]
     others = {place for place in places if place not in ("", here)}
     if not others:

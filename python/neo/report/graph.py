@@ -31,8 +31,26 @@ def drawn_graph(
         The plan made of them, whose items become the ``steps`` of the nodes.
     """
     drawing = _Drawing(nodes, choices, plan)
-    drawing.add(graph, block=0, parent=-1, body="")
+    drawing.add(_taken(graph, nodes, choices), block=0, parent=-1, body="")
     return {"nodes": drawing.nodes, "edges": drawing.edges, "blocks": drawing.blocks}
+
+
+def _taken(
+    graph: Mapping[str, Any], variables: Sequence[Mapping[str, Any]], choices: Sequence[int]
+) -> Mapping[str, Any]:
+    """A graph with the nodes of the inner graphs that were chosen in the places of the nodes that they compute."""
+    values, nodes = dict(graph["values"]), []
+    chosen = {n["variable"]: variables[n["variable"]]["choices"][choices[n["variable"]]] for n in graph["nodes"]}
+    gone = {member for c in chosen.values() if "expansion" in c for member in c["members"]}
+    for node in graph["nodes"]:
+        choice = chosen[node["variable"]]
+        if "expansion" in choice:
+            values |= choice["graph"]["values"]
+            nodes += choice["graph"]["nodes"]
+        elif node["variable"] not in gone:
+            bodies = {name: _taken(body, variables, choices) for name, body in node["bodies"].items()}
+            nodes.append(node | {"bodies": bodies})
+    return {**graph, "values": values, "nodes": nodes}
 
 
 class _Drawing:
