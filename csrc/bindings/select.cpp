@@ -325,7 +325,10 @@ void bind_select(py::module_& m) {
   });
   m.def("expansion_names", [] {
     std::vector<std::string> names;
-    for (const NodeExpansion& expansion : standard_expansions()) names.push_back(text_of(expansion));
+    for (const NodeExpansion& expansion : standard_expansions()) {
+      const std::string name = text_of(expansion);
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
     return names;
   });
 }

@@ -69,7 +69,12 @@ void name_after(const Node& root, Graph& graph) {
     const bool is_input = std::find(graph.inputs.begin(), graph.inputs.end(), value.get()) != graph.inputs.end();
     if (value.get() != result && !is_input) graph.rename(value.get(), str(result->name, "/", value->name));
   }
-  for (const auto& node : graph.nodes()) node->name = str(root.name.empty() ? result->name : root.name, "/", node->op);
+  const std::string& prefix = root.name.empty() ? result->name : root.name;
+  std::unordered_map<std::string, int> seen;
+  for (const auto& node : graph.nodes()) {
+    const int number = seen[node->op]++;
+    node->name = number == 0 ? str(prefix, "/", node->op) : str(prefix, "/", node->op, "_", number);
+  }
 }
 
 }  // namespace
@@ -77,6 +82,8 @@ void name_after(const Node& root, Graph& graph) {
 std::span<const NodeExpansion> standard_expansions() {
   static constexpr NodeExpansion expansions[] = {
       {"multiply_patches", "Conv", multiply_patches},
+      {"split_groups", "Conv", split_groups},
+      {"split_groups", "ConvTranspose", split_groups},
   };
   return expansions;
 }
@@ -104,12 +111,7 @@ std::unique_ptr<Graph> expand(const NodeExpansion& expansion, const std::vector<
   std::unique_ptr<Graph> inner = copy_nodes(nodes, graph);
   const PassContext context = reference_context(ops);
   if (!expansion.rewrite(*inner, context)) return nullptr;
-  const Pass simplify[] = {{"fold_constants", fold_constants},
-                           {"eliminate_reshapes", eliminate_reshapes},
-                           {"eliminate_transposes", eliminate_transposes},
-                           {"remove_dead_nodes", remove_dead_nodes},
-                           {"merge_common_nodes", merge_common_nodes}};
-  run_passes(*inner, simplify, context);
+  run_passes(*inner, standard_pipeline(), context);
   NEO_ASSERT(inner->outputs.size() == 1 && inner->outputs.front()->producer && !inner->outputs.front()->constant,
              expansion.name, " leaves nothing of ", nodes.back()->place());
   // What is checked of the nodes is checked of what takes their place.

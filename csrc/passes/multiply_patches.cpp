@@ -11,7 +11,8 @@ struct Patches {
   std::vector<int64_t> kernel, output;  // spatial
   int64_t channels = 0, filters = 0;
 
-  int64_t elements() const { return channels * product(kernel); }
+  int64_t taps() const { return product(kernel); }
+  int64_t elements() const { return channels * taps(); }
   int64_t places() const { return product(output); }
 
  private:
@@ -80,7 +81,8 @@ bool multiply_patches_in_body(Graph& graph, const PassContext& context) {
   Rewriter rewriter(graph, context);
   for (Node* node : rewriter.nodes()) {
     if (node->op != "Conv" || rewriter.is_retired(node)) continue;
-    if (const auto patches = find_patches(*node)) {
+    const auto patches = find_patches(*node);
+    if (patches && (patches->taps() > 1 || patches->places() == 1 || rewriter.nodes().size() > 1)) {
       rewriter.replace(node->outputs[0], multiply_places(rewriter, *node, *patches));
     }
   }
@@ -90,7 +92,8 @@ bool multiply_patches_in_body(Graph& graph, const PassContext& context) {
 }  // namespace
 
 // A convolution of patches that lie edge to edge, with which vision transformers begin, is a product of a row for each
-// patch, and one of single pixels is a product of their channels; what reads its result as rows then moves nothing.
+// patch; what reads its result as rows then moves nothing. Pixels of several places are rows only beside nodes that move
+// them as well: alone they would be moved twice for the same product.
 bool multiply_patches(Graph& graph, const PassContext& context) {
   return for_each_body(graph, [&](Graph& body) { return multiply_patches_in_body(body, context); });
 }

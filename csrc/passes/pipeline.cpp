@@ -57,7 +57,6 @@ std::span<const Pass> standard_pipeline() {
       {"merge_covered_axes", merge_covered_axes},
       {"expand_double_convs", expand_double_convs},
       {"fold_clamps", fold_clamps},
-      {"split_groups", split_groups},
       {"split_volumes", split_volumes},
       {"multiply_single_pixels", multiply_single_pixels},
       {"require_exact_sums", require_exact_sums},

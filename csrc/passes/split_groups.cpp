@@ -8,16 +8,14 @@ namespace {
 
 // More groups than these would become too many nodes.
 constexpr int64_t kMaxGroups = 16;
-// Groups whose channels fill blocks of so many are convolved together.
-constexpr int64_t kBlock = 16;
 
 // A convolution or a transposed one, and the channels of each group.
 struct Groups {
   int64_t count = 1, inputs = 0, filters = 0;
 };
 
-// The groups that are convolved one by one: a few, whose channels fill no blocks, of kernels of several taps. A
-// convolution of dequantized codes is not taken apart, since its group's routines multiply codes.
+// The groups that could be convolved one by one: a few, of several channels. A convolution of dequantized codes is not
+// taken apart, since its group's routines multiply codes.
 std::optional<Groups> find_groups(const Node& node) {
   const bool is_transposed = node.op == "ConvTranspose";
   if ((node.op != "Conv" && !is_transposed) || node.inputs.size() > 3) return std::nullopt;
@@ -30,11 +28,8 @@ std::optional<Groups> find_groups(const Node& node) {
   const Dims& dims = weight->dims();
   groups.inputs = is_transposed ? dims[0] / groups.count : dims[1];
   groups.filters = is_transposed ? dims[1] : dims[0] / groups.count;
-  const bool has_taps = std::any_of(dims.begin() + 2, dims.end(), [](int64_t size) { return size > 1; });
   const bool is_depthwise = groups.inputs == 1 && groups.filters == 1;
-  const bool fills_blocks = groups.inputs % kBlock == 0 && groups.filters % kBlock == 0;
-  if (!has_taps || is_depthwise || fills_blocks) return std::nullopt;
-  return groups;
+  return is_depthwise ? std::nullopt : std::optional(groups);
 }
 
 std::vector<Value*> split(Rewriter& rewriter, const Node& node, Value* value, int64_t axis, int64_t groups,
@@ -75,7 +70,7 @@ bool split_groups_in_body(Graph& graph, const PassContext& context) {
 
 }  // namespace
 
-// A convolution of a few groups whose channels fill no vectors is one of each group, by the routines of a single one.
+// A convolution of a few groups is one of each group, by the routines of a single one.
 bool split_groups(Graph& graph, const PassContext& context) {
   return for_each_body(graph, [&](Graph& body) { return split_groups_in_body(body, context); });
 }

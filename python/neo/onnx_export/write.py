@@ -38,7 +38,6 @@ _LEFT_OUT = frozenset(
         "expand_deform_conv",
         "merge_covered_axes",
         "thin_single_taps",
-        "split_groups",
         "split_volumes",
         "expand_double_convs",
         "expand_einsum",
