@@ -61,6 +61,8 @@ class Builder {
       if (is_known(*node) || problem_->open.count(node) > 0 || !node->symbols.empty()) return;
       for (const Value* v : node->inputs) {
         if (v && v->constant && v->constant->is_absent()) return;
+        // A group with the operator before it multiplies codes.
+        if (v && v->producer && v->producer->op == "DequantizeLinear") return;
       }
     }
     if (options_.allow && !options_.allow(nodes, text_of(expansion))) return;

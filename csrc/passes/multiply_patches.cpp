@@ -27,9 +27,8 @@ std::optional<Patches> find_patches(const Node& node) {
   const Shape& x = node.inputs[0]->shape();
   const Shape& y = node.outputs[0]->shape();
   const std::optional<Tensor>& weight = node.inputs[1]->constant;
-  const Node* before = node.inputs[0]->producer;
   if (node.inputs.size() > 3 || !weight || !x.has_rank() || !y.has_rank() || !x[1].is_constant() ||
-      node.int_attr("group", 1) != 1 || (before && before->op == "DequantizeLinear")) {
+      node.int_attr("group", 1) != 1) {
     return std::nullopt;
   }
   Patches patches;
@@ -92,8 +91,8 @@ bool multiply_patches_in_body(Graph& graph, const PassContext& context) {
 }  // namespace
 
 // A convolution of patches that lie edge to edge, with which vision transformers begin, is a product of a row for each
-// patch; what reads its result as rows then moves nothing. Pixels of several places are rows only beside nodes that move
-// them as well: alone they would be moved twice for the same product.
+// patch; what reads its result as rows then moves nothing. Pixels of several places are rows only beside nodes that
+// move them as well: alone they would be moved twice for the same product.
 bool multiply_patches(Graph& graph, const PassContext& context) {
   return for_each_body(graph, [&](Graph& body) { return multiply_patches_in_body(body, context); });
 }

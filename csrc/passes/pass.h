@@ -13,6 +13,9 @@ namespace neo {
 // Bytes by which folded constants may be larger than what they are made of, in all of a run of passes.
 inline constexpr int64_t kMaxFoldedBytes = int64_t{1} << 28;
 
+// Groups of a convolution that may become a node each.
+inline constexpr int64_t kMaxSplitGroups = 16;
+
 // The arguments of passes. `evaluate` runs one node on constants; injected, for passes do not depend on how.
 // `keep_codes`: constants that a DequantizeLinear reads stay codes.
 struct PassContext {
@@ -65,6 +68,7 @@ bool fold_batch_norms(Graph& graph, const PassContext& context);
 bool fold_biases(Graph& graph, const PassContext& context);
 bool split_groups(Graph& graph, const PassContext& context);
 bool split_volumes(Graph& graph, const PassContext& context);
+bool split_grouped_volumes(Graph& graph, const PassContext& context);
 bool fold_clamps(Graph& graph, const PassContext& context);
 bool fold_pads(Graph& graph, const PassContext& context);
 bool eliminate_transposes(Graph& graph, const PassContext& context);

@@ -6,25 +6,19 @@
 namespace neo {
 namespace {
 
-// More groups than these would become too many nodes.
-constexpr int64_t kMaxGroups = 16;
-
 // A convolution or a transposed one, and the channels of each group.
 struct Groups {
   int64_t count = 1, inputs = 0, filters = 0;
 };
 
-// The groups that could be convolved one by one: a few, of several channels. A convolution of dequantized codes is not
-// taken apart, since its group's routines multiply codes.
+// The groups that could be convolved one by one: a few, of several channels.
 std::optional<Groups> find_groups(const Node& node) {
   const bool is_transposed = node.op == "ConvTranspose";
   if ((node.op != "Conv" && !is_transposed) || node.inputs.size() > 3) return std::nullopt;
-  const Node* before = node.inputs[0]->producer;
-  if (before && before->op == "DequantizeLinear") return std::nullopt;
   const std::optional<Tensor>& weight = node.inputs[1]->constant;
   const Value* bias = node.input(2);
   Groups groups{node.int_attr("group", 1)};
-  if (groups.count < 2 || groups.count > kMaxGroups || !weight || (bias && !bias->constant)) return std::nullopt;
+  if (groups.count < 2 || groups.count > kMaxSplitGroups || !weight || (bias && !bias->constant)) return std::nullopt;
   const Dims& dims = weight->dims();
   groups.inputs = is_transposed ? dims[0] / groups.count : dims[1];
   groups.filters = is_transposed ? dims[1] : dims[0] / groups.count;

@@ -163,12 +163,18 @@ class VolumeSplit {
   const Volume& v_;
 };
 
-bool split_in_body(Graph& graph, const PassContext& context) {
+// Groups that each could be a convolution of its own: their volumes have two other forms, of which selection takes one.
+bool has_few_groups(const Volume& volume) {
+  return volume.groups > 1 && volume.groups <= kMaxSplitGroups && !volume.is_depthwise() && !volume.is_along_frames();
+}
+
+bool split_in_body(Graph& graph, const PassContext& context, bool few_groups) {
   Rewriter rewriter(graph, context);
   for (Node* node : rewriter.nodes()) {
     if (node->op != "Conv") continue;
     const auto volume = as_volume(*node);
-    if (volume) rewriter.replace(node->outputs[0], VolumeSplit(rewriter, *node, *volume).run());
+    if (volume && has_few_groups(*volume) == few_groups)
+      rewriter.replace(node->outputs[0], VolumeSplit(rewriter, *node, *volume).run());
   }
   return rewriter.finish();
 }
@@ -178,7 +184,12 @@ bool split_in_body(Graph& graph, const PassContext& context) {
 // A convolution of volumes is one of images, whose channels are those of all frames that the kernel reads; a depthwise
 // one is a sum of one for each of these frames. Columns through the frames are convolved as the columns of an image.
 bool split_volumes(Graph& graph, const PassContext& context) {
-  return for_each_body(graph, [&](Graph& body) { return split_in_body(body, context); });
+  return for_each_body(graph, [&](Graph& body) { return split_in_body(body, context, false); });
+}
+
+// The same of a few groups together.
+bool split_grouped_volumes(Graph& graph, const PassContext& context) {
+  return for_each_body(graph, [&](Graph& body) { return split_in_body(body, context, true); });
 }
 
 }  // namespace neo

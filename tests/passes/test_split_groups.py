@@ -1,4 +1,4 @@
-"""Convolutions of a few groups, each by itself."""
+"""Convolutions of a few groups, each by itself: one of the forms that selection chooses among."""
 
 import pytest
 
@@ -30,6 +30,8 @@ def graph_text(
         (3, 5, 2, {"bias": False}),
         (4, 1, 3, {"attributes": "strides=[2, 1], clamp_min=0.0"}),
         (2, 16, 3, {"attributes": 'auto_pad="SAME_UPPER", dilations=[2, 2]'}),
+        (2, 16, 32, {}),
+        (2, 3, 4, {"kernel": (1, 1), "attributes": "strides=[1, 2]"}),
         (16, 2, 1, {"size": "H,W", "attributes": "kernel_shape=[3, 3]"}),
         (2, 3, 2, {"size": "7", "kernel": (5,), "attributes": "pads=[2, 2]"}),
         (2, 3, 2, {"size": "4,3,5", "kernel": (3, 2, 1), "attributes": "strides=[1, 1, 2]"}),
@@ -58,8 +60,6 @@ def test_each_group_of_a_transposed_convolution(attributes: str, bias: bool) -> 
         (1, 3, 4, {}),
         (5, 1, 1, {}),
         (17, 2, 1, {}),
-        (2, 16, 32, {}),
-        (2, 3, 4, {"kernel": (1, 1), "attributes": "strides=[1, 2]"}),
     ],
 )
 def test_what_stays(groups: int, inputs: int, filters: int, options: dict) -> None:

@@ -78,7 +78,8 @@ def test_one_image_of_all_frames(form: dict) -> None:
     ],
 )
 def test_channels_of_all_frames_that_a_kernel_reads(form: dict) -> None:
-    result = after(graph_text(**{"groups": 1, **form}), "split_volumes", "fold_constants", atol=2e-5)
+    chosen = "split_grouped_volumes" if form.get("groups", 1) > 1 else "split_volumes"
+    result = after(graph_text(**{"groups": 1, **form}), chosen, "fold_constants", atol=2e-5)
     ops = ops_of(result)
     assert ops.count("Conv") == 1
     assert ops.count("Concat") == (form.get("kernel", (3, 3, 3))[0] > 1)
@@ -110,6 +111,7 @@ def test_pixels_through_all_frames_are_columns(form: dict) -> None:
         {"frames": "T", "groups": 1},
         {"groups": 1, "attributes": "strides=[2, 1, 1]"},
         {"attributes": "clamp_min=0.0"},
+        {"channels": 6, "groups": 2},
     ],
 )
 def test_what_stays(form: dict) -> None:
