@@ -6,7 +6,7 @@
 
 namespace neo {
 
-// What computes the nodes and values of a graph by the choices of a selection.
+// The nodes that compute the nodes and values of a graph by the choices of a selection.
 class Chosen {
  public:
   Chosen(const SelectionProblem& problem, const std::vector<int>& choices) : problem_(problem), choices_(choices) {}

@@ -115,7 +115,7 @@ std::unique_ptr<Graph> expand(const NodeExpansion& expansion, const std::vector<
   run_passes(*inner, standard_pipeline(), context);
   NEO_ASSERT(inner->outputs.size() == 1 && inner->outputs.front()->producer && !inner->outputs.front()->constant,
              expansion.name, " leaves nothing of ", nodes.back()->place());
-  // What is checked of the nodes is checked of what takes their place.
+  // The guards of the nodes are checked by what takes their place.
   std::vector<Guard>& guards = inner->outputs.front()->producer->guards;
   for (const Node* node : nodes) guards.insert(guards.end(), node->guards.begin(), node->guards.end());
   name_after(*nodes.back(), *inner);

@@ -87,7 +87,12 @@ CASES = {
         "N,3,8,12",
         (4, 4),
         "strides=[4, 4]",
-        tail=["constant s = int64[3] {0, 4, -1}", "t = Reshape(c, s)", "u = Transpose(t) {perm=[0, 2, 1]}", "y = Relu(u)"],
+        tail=[
+            "constant s = int64[3] {0, 4, -1}",
+            "t = Reshape(c, s)",
+            "u = Transpose(t) {perm=[0, 2, 1]}",
+            "y = Relu(u)",
+        ],
     ),
     "channels last": lambda: parsed(
         'graph "g" (x: float32[2,5,7,3]) -> (y) {\n  '
@@ -106,7 +111,9 @@ CASES = {
         "1,3,4,4", (2, 2), "strides=[2, 2]", tail=["a = Relu(c)", "b2 = Sigmoid(c)", "y = Add(a, b2)"]
     ),
     "an output": lambda: parsed(
-        'graph "g" (x: float32[1,3,4,4]) -> (y) {\n  ' + weights("w", 4, 3, 2, 2) + "\n  y = Conv(x, w) {strides=[2, 2]}\n}"
+        'graph "g" (x: float32[1,3,4,4]) -> (y) {\n  '
+        + weights("w", 4, 3, 2, 2)
+        + "\n  y = Conv(x, w) {strides=[2, 2]}\n}"
     ),
     "groups": lambda: grouped(2, 3, 4, attributes=", pads=[1, 1, 1, 1]"),
     "groups of one channel": lambda: grouped(5, 1, 2, attributes=", strides=[2, 1], clamp_max=0.5"),

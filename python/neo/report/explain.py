@@ -217,7 +217,8 @@ class Explanation:
         """
         nodes = subject.nodes
         explained = []
-        for node, choice, changes in zip(nodes, subject.choices, subject.changes, strict=False):
+        for v in _in_order(nodes, subject.choices):
+            node, choice, changes = nodes[v], subject.choices[v], subject.changes[v]
             if _is_wanted(node, wanted) and (wanted is not None or _is_taken(node, choice)):
                 explained.append(_explain(node, choice, changes, schedules, is_named=is_named))
         if wanted is not None and not explained:
@@ -473,6 +474,18 @@ def _expansion(choice: Mapping[str, Any], status: str, change: float | None) -> 
         tuple(choice["nodes"]),
         "measured" if is_measured else "estimated",
     )
+
+
+def _in_order(nodes: Sequence[Mapping[str, Any]], choices: Sequence[int]) -> list[int]:
+    """The variables of nodes, those of an inner graph behind the node that it computes."""
+    order = []
+    for v, node in enumerate(nodes):
+        if not node.get("inner"):
+            order.append(v)
+            chosen = node["choices"][choices[v]]
+            order += [n["variable"] for n in chosen["graph"]["nodes"]] if "expansion" in chosen else []
+    behind = set(order)
+    return order + [v for v in range(len(nodes)) if v not in behind]
 
 
 def _is_taken(node: Mapping[str, Any], choice: int) -> bool:
