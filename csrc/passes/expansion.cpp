@@ -15,13 +15,36 @@ bool moves_data(const Node& node) {
          node.symbols.empty();
 }
 
-// The only reader of a value that no graph output is, where it moves the value; null otherwise.
-const Node* next_movement(const Value* value, const Graph::Users& users, const Graph& graph) {
+// Operators that a movement passes through where their other operands are constants.
+bool lets_pass(const Node& node) {
+  return node.op == "Add" || node.op == "Mul" || node.op == "Concat";
+}
+
+// Nodes behind a movement that is not directly behind the node.
+constexpr size_t kMaxFollowers = 8;
+
+// The only reader of a value that no graph output is, where it reads nothing else; null otherwise.
+const Node* only_reader(const Value* value, const Graph::Users& users, const Graph& graph) {
   const auto it = users.find(value);
-  if (it == users.end() || it->second.size() != 1 || it->second.front().second != 0 || graph.is_output(value))
-    return nullptr;
+  if (it == users.end() || it->second.size() != 1 || graph.is_output(value)) return nullptr;
   const Node* reader = it->second.front().first;
-  return moves_data(*reader) ? reader : nullptr;
+  const bool is_alone = std::all_of(reader->inputs.begin(), reader->inputs.end(),
+                                    [&](const Value* v) { return !v || v == value || v->constant; });
+  return is_alone && reader->outputs.size() == 1 ? reader : nullptr;
+}
+
+// The nodes from a value to the last movement that can be reached.
+std::vector<const Node*> followers(const Value* value, const Graph::Users& users, const Graph& graph) {
+  std::vector<const Node*> nodes;
+  size_t kept = 0;
+  for (const Node* n = only_reader(value, users, graph);
+       n && nodes.size() < kMaxFollowers && (moves_data(*n) || lets_pass(*n));
+       n = only_reader(n->outputs.front(), users, graph)) {
+    nodes.push_back(n);
+    if (moves_data(*n)) kept = nodes.size();
+  }
+  nodes.resize(kept);
+  return nodes;
 }
 
 // The movement that makes a value which nobody else reads; null otherwise.
@@ -100,9 +123,8 @@ std::vector<std::vector<const Node*>> expandable_groups(const Node& node, const 
   for (const Node* n = movement_before(node.inputs.front(), users, graph); n;
        n = movement_before(n->inputs.front(), users, graph))
     around.insert(around.begin(), n);
-  for (const Node* n = next_movement(node.outputs.front(), users, graph); n;
-       n = next_movement(n->outputs.front(), users, graph))
-    around.push_back(n);
+  const std::vector<const Node*> behind = followers(node.outputs.front(), users, graph);
+  around.insert(around.end(), behind.begin(), behind.end());
   if (around.size() > 1) groups.push_back(std::move(around));
   return groups;
 }

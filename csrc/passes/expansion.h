@@ -21,7 +21,8 @@ std::span<const NodeExpansion> standard_expansions();
 std::string text_of(const NodeExpansion& expansion);  // "expansion/multiply_patches"
 
 // The groups of nodes that an inner graph for a node would compute, each in topological order: the node alone, and with
-// the movements of data before and behind it that nobody else reads, since the rewritten form may need none of them.
+// the movements of data before and behind it that nobody else reads, since the rewritten form may need none of them;
+// sums and products with constants and joins to them may lie between.
 std::vector<std::vector<const Node*>> expandable_groups(const Node& node, const Graph::Users& users,
                                                         const Graph& graph);
 
