@@ -107,7 +107,7 @@ std::span<const NodeExpansion> standard_expansions() {
       {"multiply_patches", "Conv", multiply_patches},
       {"split_groups", "Conv", split_groups},
       {"split_groups", "ConvTranspose", split_groups},
-      {"split_grouped_volumes", "Conv", split_grouped_volumes},
+      {"gather_frames", "Conv", gather_frames},
   };
   return expansions;
 }

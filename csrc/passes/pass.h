@@ -68,7 +68,7 @@ bool fold_batch_norms(Graph& graph, const PassContext& context);
 bool fold_biases(Graph& graph, const PassContext& context);
 bool split_groups(Graph& graph, const PassContext& context);
 bool split_volumes(Graph& graph, const PassContext& context);
-bool split_grouped_volumes(Graph& graph, const PassContext& context);
+bool gather_frames(Graph& graph, const PassContext& context);
 bool fold_clamps(Graph& graph, const PassContext& context);
 bool fold_pads(Graph& graph, const PassContext& context);
 bool eliminate_transposes(Graph& graph, const PassContext& context);

@@ -53,9 +53,7 @@ std::optional<Volume> as_volume(const Node& node) {
   if (v.groups == 1 && before && before->op == "DequantizeLinear") return std::nullopt;
   if (v.is_along_frames()) return v;
   if (!v.is_depthwise()) {
-    // A kernel that reads some frames and skips others is as fast over the volume.
-    const bool pays = (v.window.strides[0] == 1 || v.kernel[0] == 1) && v.gathered_bytes() <= kMaxGatheredBytes;
-    return pays ? std::optional(std::move(v)) : std::nullopt;
+    return v.gathered_bytes() <= kMaxGatheredBytes ? std::optional(std::move(v)) : std::nullopt;
   }
   for (const char* bound : {"clamp_min", "clamp_max"}) {
     if (node.has_attr(bound)) return std::nullopt;
@@ -163,17 +161,20 @@ class VolumeSplit {
   const Volume& v_;
 };
 
-// Groups that each could be a convolution of its own: their volumes have two other forms, of which selection takes one.
-bool has_few_groups(const Volume& volume) {
-  return volume.groups > 1 && volume.groups <= kMaxSplitGroups && !volume.is_depthwise() && !volume.is_along_frames();
+// Whether another form may be as fast: the volume itself, where the kernel reads some frames and skips others, or a
+// convolution for each of a few groups.
+bool has_rivals(const Volume& volume) {
+  if (volume.is_depthwise() || volume.is_along_frames()) return false;
+  const bool skips_frames = volume.window.strides[0] != 1 && volume.kernel[0] != 1;
+  return skips_frames || (volume.groups > 1 && volume.groups <= kMaxSplitGroups);
 }
 
-bool split_in_body(Graph& graph, const PassContext& context, bool few_groups) {
+bool split_in_body(Graph& graph, const PassContext& context, bool rivals) {
   Rewriter rewriter(graph, context);
   for (Node* node : rewriter.nodes()) {
     if (node->op != "Conv") continue;
     const auto volume = as_volume(*node);
-    if (volume && has_few_groups(*volume) == few_groups)
+    if (volume && has_rivals(*volume) == rivals)
       rewriter.replace(node->outputs[0], VolumeSplit(rewriter, *node, *volume).run());
   }
   return rewriter.finish();
@@ -187,8 +188,8 @@ bool split_volumes(Graph& graph, const PassContext& context) {
   return for_each_body(graph, [&](Graph& body) { return split_in_body(body, context, false); });
 }
 
-// The same of a few groups together.
-bool split_grouped_volumes(Graph& graph, const PassContext& context) {
+// The same where that is a matter of cost.
+bool gather_frames(Graph& graph, const PassContext& context) {
   return for_each_body(graph, [&](Graph& body) { return split_in_body(body, context, true); });
 }
 

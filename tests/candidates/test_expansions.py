@@ -122,6 +122,11 @@ CASES = {
         + weights("w", 6, 2, 2, 3, 3)
         + "\n  c = Conv(x, w) {group=2, pads=[0, 1, 1, 0, 1, 1]}\n  y = Relu(c)\n}"
     ),
+    "frames that are skipped": lambda: parsed(
+        'graph "g" (x: float32[1,2,5,4,5]) -> (y) {\n  '
+        + weights("w", 6, 2, 3, 3, 3)
+        + "\n  c = Conv(x, w) {strides=[2, 2, 2], pads=[1, 1, 1, 1, 1, 1]}\n  y = Relu(c)\n}"
+    ),
     "groups of a transposed one": lambda: grouped(3, 2, 1, op="ConvTranspose", attributes=", strides=[2, 2]"),
 }
 

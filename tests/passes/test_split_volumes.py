@@ -73,12 +73,14 @@ def test_one_image_of_all_frames(form: dict) -> None:
         {"kernel": (1, 3, 3), "attributes": "pads=[0, 1, 1, 0, 1, 1], clamp_min=0.0"},
         {"kernel": (1, 3, 2), "attributes": "strides=[2, 2, 1]"},
         {"kernel": (2, 2, 3), "attributes": "pads=[1, 0, 1, 0, 1, 2], strides=[1, 2, 1], clamp_max=0.5"},
+        {"kernel": (3, 3, 3), "attributes": "pads=[1, 1, 1, 1, 1, 1], strides=[2, 2, 2]", "batch": "N"},
         {"frames": 7, "attributes": "dilations=[2, 1, 2], pads=[2, 1, 0, 1, 1, 3]"},
         {"attributes": 'auto_pad="SAME_UPPER", strides=[1, 2, 2]'},
     ],
 )
 def test_channels_of_all_frames_that_a_kernel_reads(form: dict) -> None:
-    chosen = "split_grouped_volumes" if form.get("groups", 1) > 1 else "split_volumes"
+    is_choice = form.get("groups", 1) > 1 or "strides=[2, 2, 2]" in form.get("attributes", "")
+    chosen = "gather_frames" if is_choice else "split_volumes"
     result = after(graph_text(**{"groups": 1, **form}), chosen, "fold_constants", atol=2e-5)
     ops = ops_of(result)
     assert ops.count("Conv") == 1
