@@ -26,8 +26,22 @@ std::optional<Groups> find_groups(const Node& node) {
   return is_depthwise ? std::nullopt : std::optional(groups);
 }
 
+// Parts of a constant's first axis, in its memory.
+std::vector<Value*> parts_of(Rewriter& rewriter, const std::string& name, const Tensor& whole, int64_t groups) {
+  Dims dims = whole.dims();
+  dims[0] /= groups;
+  const int64_t bytes = whole.bytes() / groups;
+  auto* first = static_cast<std::byte*>(whole.data());
+  std::vector<Value*> parts;
+  for (int64_t group = 0; group < groups; ++group)
+    parts.push_back(rewriter.add_constant(name, Tensor(whole.dtype(), dims, first + group * bytes, whole.owner())));
+  return parts;
+}
+
 std::vector<Value*> split(Rewriter& rewriter, const Node& node, Value* value, int64_t axis, int64_t groups,
                           int64_t size) {
+  if (axis == 0 && value->constant && value->constant->owner() && value->dtype() != DType::String)
+    return parts_of(rewriter, value->name, *value->constant, groups);
   const std::vector<int64_t> sizes(static_cast<size_t>(groups), size);
   const std::vector<std::string> names(static_cast<size_t>(groups), value->name);
   return rewriter.insert_all(&node, "Split", {value, rewriter.add_ints(value->name + ".sizes", sizes)}, names,
