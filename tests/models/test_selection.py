@@ -7,7 +7,7 @@ import math
 from neo import _native
 from neo.candidates import selection_arrays
 from neo.frontend.onnx import read_model
-from neo.select import solve
+from neo.select import InfeasibleError, solve
 
 from tests.select.certificate import check
 
@@ -41,7 +41,11 @@ def test_no_other_solver_finds_less(model: Model) -> None:
     problem = selection_arrays(_native.build_problem(_native.run_passes(graph), "cpu", 2), "reduced")
     best = solve(problem)
     for method in ("greedy", "improve", "pbqp", "dprs", "branch and bound"):
-        other = solve(problem, method=method)
+        try:
+            other = solve(problem, method=method)
+        except InfeasibleError:
+            assert method == "dprs", "only what drops partial solutions may find nothing"
+            continue
         assert other.total >= best.total * (1 - 1e-9)
         assert other.lower_bound <= best.total * (1 + 1e-9)
     assert solve(problem, method="greedy").total < math.inf
