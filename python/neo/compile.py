@@ -86,7 +86,8 @@ def compile(  # noqa: A001  (the name users expect)
         Milliseconds that a call may take, measured on synthetic inputs.
     routines : mapping of str to str or list of str, optional
         Pins: a node name or pattern to the routines it may use, by name or pattern:
-        ``{"conv*": "cpu:float32/direct*"}``.
+        ``{"conv*": "cpu:float32/direct*"}``. ``"expansion/split_groups"`` and the like name other forms of a node
+        (docs/selection.md).
     shapes : mapping of str to int, (int, int) or list of those, optional
         Symbols of the model to a size, or to the range it may take. A list makes a variant for each of its entries, and
         several lists one for each combination; a call runs the first whose sizes fit. What the arguments say goes for
