@@ -1,6 +1,7 @@
 #include "base/check.h"
 
 #include <cstdio>
+#include <sstream>
 
 namespace neo {
 namespace {
@@ -55,11 +56,44 @@ std::string shortened(std::string text) {
 
 }  // namespace
 
+void TextPart::print(std::ostream& out) const {
+  switch (kind_) {
+    case Kind::Text:
+      out << std::string_view(text_, size_);
+      break;
+    case Kind::Literal:
+      out << text_;
+      break;
+    case Kind::Character:
+      out << static_cast<char>(integer_);
+      break;
+    case Kind::Integer:
+      out << integer_;
+      break;
+    case Kind::Unsigned:
+      out << static_cast<uint64_t>(integer_);
+      break;
+    case Kind::Real:
+      out << real_;
+      break;
+  }
+}
+
+std::string join(std::initializer_list<TextPart> parts) {
+  std::ostringstream out;
+  for (const TextPart& part : parts) part.print(out);
+  return out.str();
+}
+
 void fail(ErrorKind kind, std::string_view where, const std::string& text) {
   std::string message = shortened(readable(str("[", where, "] ", text)));
   if (kind == ErrorKind::Internal)
     message += "\nHint: this is a bug in neo; please report it with the model and this line.";
   throw Error(kind, std::move(message));
+}
+
+void fail_with(ErrorKind kind, const TextPart& where, std::initializer_list<TextPart> text) {
+  fail(kind, join({where}), join(text));
 }
 
 }  // namespace neo

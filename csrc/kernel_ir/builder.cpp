@@ -23,6 +23,10 @@ const Element& Element::operator=(const Expr& value) const {
   return *this;
 }
 
+Element Array::operator[](int64_t index) const {
+  return at(index, 1);
+}
+
 void Array::block_write(const Expr& index, const Expr& value) const {
   builder_->emit(Store{buffer_, index, value, true});
 }
@@ -33,59 +37,60 @@ Expr Array::atomic(AtomicOp op, const Expr& index, const Expr& value) const {
   return variable(old);
 }
 
-Expr Builder::size(std::string name, int64_t lo, int64_t hi) {
-  const Variable v = make_variable(std::move(name), kInt);
+Expr Builder::size(std::string_view name, int64_t lo, int64_t hi) {
+  const Variable v = make_variable(name, kInt);
   kernel_.parameters.emplace_back(ScalarParameter{v, lo, hi});
   return variable(v);
 }
 
-Expr Builder::number(std::string name, DType dtype) {
-  const Variable v = make_variable(std::move(name), {dtype, 1});
+Expr Builder::number(std::string_view name, DType dtype) {
+  const Variable v = make_variable(name, {dtype, 1});
   const bool whole = is_integer(dtype);
   kernel_.parameters.emplace_back(ScalarParameter{v, whole ? integer_min(dtype) : 0, whole ? integer_max(dtype) : 0});
   return variable(v);
 }
 
-Array Builder::parameter(Space space, const std::string& name, ValueType type, const Expr& elements, Access access,
+Array Builder::parameter(Space space, std::string_view name, ValueType type, const Expr& elements, Access access,
                          DType storage) {
-  auto memory = std::make_shared<const BufferInfo>(BufferInfo{name, type, space, access, elements, storage});
+  auto memory =
+      std::make_shared<const BufferInfo>(BufferInfo{std::string(name), type, space, access, elements, storage});
   kernel_.parameters.emplace_back(memory);
   return {this, std::move(memory)};
 }
 
-Expr Builder::group(int dimension, std::string name, const Expr& extent) {
+Expr Builder::group(int dimension, std::string_view name, const Expr& extent) {
   Axis& axis = kernel_.groups.at(dimension);
-  axis = {make_variable(std::move(name), kInt), extent};
+  axis = {make_variable(name, kInt), extent};
   return variable(axis.variable);
 }
 
-Expr Builder::local(int dimension, std::string name, int extent) {
+Expr Builder::local(int dimension, std::string_view name, int extent) {
   Axis& axis = kernel_.locals.at(dimension);
-  axis = {make_variable(std::move(name), kInt), extent};
+  axis = {make_variable(name, kInt), extent};
   return variable(axis.variable);
 }
 
-Array Builder::shared(std::string name, DType dtype, int64_t elements) {
+Array Builder::shared(std::string_view name, DType dtype, int64_t elements) {
   auto memory = std::make_shared<const BufferInfo>(
-      BufferInfo{std::move(name), {dtype, 1}, Space::Local, Access::ReadWrite, integer(elements)});
+      BufferInfo{std::string(name), {dtype, 1}, Space::Local, Access::ReadWrite, integer(elements)});
   kernel_.local_buffers.push_back(memory);
   return {this, std::move(memory)};
 }
 
-Array Builder::registers(std::string name, ValueType type, int64_t elements) {
+Array Builder::registers(std::string_view name, ValueType type, int64_t elements) {
   auto memory = std::make_shared<const BufferInfo>(
-      BufferInfo{std::move(name), type, Space::Register, Access::ReadWrite, integer(elements)});
+      BufferInfo{std::string(name), type, Space::Register, Access::ReadWrite, integer(elements)});
   emit(Declare{memory});
   return {this, std::move(memory)};
 }
 
-Expr Builder::let(std::string name, const Expr& value) {
-  const Variable v = make_variable(std::move(name), value->type);
+Expr Builder::let(std::string_view name, const Expr& value) {
+  const Variable v = make_variable(name, value->type);
   emit(Let{v, value});
   return variable(v);
 }
 
-Body Builder::nested(const std::function<void()>& body) {
+Body Builder::nested(FunctionRef<void()> body) {
   Body made;
   Body* outer = open_;
   open_ = &made;
@@ -94,29 +99,32 @@ Body Builder::nested(const std::function<void()>& body) {
   return made;
 }
 
-void Builder::add_loop(std::string name, const Expr& begin, const Expr& end, LoopKind kind,
-                       const std::function<void(Expr)>& body) {
-  const Variable v = make_variable(std::move(name), kInt);
+void Builder::add_loop(std::string_view name, const Expr& begin, const Expr& end, LoopKind kind,
+                       FunctionRef<void(const Expr&)> body) {
+  const Variable v = make_variable(name, kInt);
   Body inside = nested([&] { body(variable(v)); });
   emit(Loop{v, begin, end, kind, std::move(inside)});
 }
 
-void Builder::loop(std::string name, const Expr& begin, const Expr& end, const std::function<void(Expr)>& body) {
-  add_loop(std::move(name), begin, end, LoopKind::Serial, body);
+void Builder::loop(std::string_view name, const Expr& begin, const Expr& end, FunctionRef<void(const Expr&)> body) {
+  add_loop(name, begin, end, LoopKind::Serial, body);
 }
 
-void Builder::unroll(std::string name, int extent, const std::function<void(Expr)>& body) {
-  add_loop(std::move(name), 0, extent, LoopKind::Unroll, body);
+void Builder::unroll(std::string_view name, int extent, FunctionRef<void(const Expr&)> body) {
+  add_loop(name, 0, extent, LoopKind::Unroll, body);
 }
 
-void Builder::vectorize(std::string name, int lanes, const std::function<void(Expr)>& body) {
-  add_loop(std::move(name), 0, lanes, LoopKind::Vector, body);
+void Builder::vectorize(std::string_view name, int lanes, FunctionRef<void(const Expr&)> body) {
+  add_loop(name, 0, lanes, LoopKind::Vector, body);
 }
 
-void Builder::when(const Expr& condition, const std::function<void()>& then_body,
-                   const std::function<void()>& else_body) {
+void Builder::when(const Expr& condition, FunctionRef<void()> then_body) {
+  emit(If{condition, nested(then_body), {}});
+}
+
+void Builder::when(const Expr& condition, FunctionRef<void()> then_body, FunctionRef<void()> else_body) {
   Body yes = nested(then_body);
-  Body no = else_body ? nested(else_body) : Body();
+  Body no = nested(else_body);
   emit(If{condition, std::move(yes), std::move(no)});
 }
 

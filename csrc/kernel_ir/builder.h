@@ -1,9 +1,9 @@
 #pragma once
 
-#include <functional>
-#include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "kernel_ir/stmt.h"
 
 namespace neo::kernel {
@@ -31,6 +31,7 @@ class Element {
 class Array {
  public:
   Element operator[](const Expr& index) const { return at(index, 1); }
+  Element operator[](int64_t index) const;
   Element at(const Expr& index, int lanes) const { return {builder_, buffer_, index, lanes}; }
   // The subgroup together: see Op::BlockRead.
   Expr block_read(const Expr& index, int lanes = 1) const { return kernel::block_read(buffer_, index, lanes); }
@@ -49,43 +50,43 @@ class Array {
 // Builds a kernel statement by statement; what the callbacks emit goes into the body they stand for.
 class Builder {
  public:
-  explicit Builder(std::string name) { kernel_.name = std::move(name); }
+  explicit Builder(std::string_view name) { kernel_.name = name; }
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
 
   // Parameters, in the order of the launch's arguments.
-  Expr size(std::string name, int64_t lo, int64_t hi);  // int32
-  Expr number(std::string name, DType dtype);
+  Expr size(std::string_view name, int64_t lo, int64_t hi);  // int32
+  Expr number(std::string_view name, DType dtype);
   // `storage`: as of BufferInfo.
-  Array input(std::string name, DType dtype, const Expr& elements, DType storage = DType::Undefined) {
+  Array input(std::string_view name, DType dtype, const Expr& elements, DType storage = DType::Undefined) {
     return parameter(Space::Global, name, {dtype, 1}, elements, Access::Read, storage);
   }
-  Array output(std::string name, DType dtype, const Expr& elements, DType storage = DType::Undefined) {
+  Array output(std::string_view name, DType dtype, const Expr& elements, DType storage = DType::Undefined) {
     return parameter(Space::Global, name, {dtype, 1}, elements, Access::Write, storage);
   }
-  Array inout(std::string name, DType dtype, const Expr& elements, DType storage = DType::Undefined) {
+  Array inout(std::string_view name, DType dtype, const Expr& elements, DType storage = DType::Undefined) {
     return parameter(Space::Global, name, {dtype, 1}, elements, Access::ReadWrite, storage);
   }
   // Float32 that is only read, four at a time: a place is a texel.
-  Array image(std::string name, const Expr& texels) {
+  Array image(std::string_view name, const Expr& texels) {
     return parameter(Space::Image, name, kTexel, texels, Access::Read);
   }
 
   // Thread axes; dimension 0 is the fastest.
-  Expr group(int dimension, std::string name, const Expr& extent);
-  Expr local(int dimension, std::string name, int extent);
+  Expr group(int dimension, std::string_view name, const Expr& extent);
+  Expr local(int dimension, std::string_view name, int extent);
   void round_each() { kernel_.rounds_each = true; }
   void subgroups(int size) { kernel_.subgroup_size = size; }
 
-  Array shared(std::string name, DType dtype, int64_t elements);  // local memory
-  Array registers(std::string name, ValueType type, int64_t elements);
-  Expr let(std::string name, const Expr& value);
+  Array shared(std::string_view name, DType dtype, int64_t elements);  // local memory
+  Array registers(std::string_view name, ValueType type, int64_t elements);
+  Expr let(std::string_view name, const Expr& value);
 
-  void loop(std::string name, const Expr& begin, const Expr& end, const std::function<void(Expr)>& body);
-  void unroll(std::string name, int extent, const std::function<void(Expr)>& body);
-  void vectorize(std::string name, int lanes, const std::function<void(Expr)>& body);
-  void when(const Expr& condition, const std::function<void()>& then_body,
-            const std::function<void()>& else_body = nullptr);
+  void loop(std::string_view name, const Expr& begin, const Expr& end, FunctionRef<void(const Expr&)> body);
+  void unroll(std::string_view name, int extent, FunctionRef<void(const Expr&)> body);
+  void vectorize(std::string_view name, int lanes, FunctionRef<void(const Expr&)> body);
+  void when(const Expr& condition, FunctionRef<void()> then_body);
+  void when(const Expr& condition, FunctionRef<void()> then_body, FunctionRef<void()> else_body);
   void barrier() { emit(Barrier{}); }
   Expr shuffle(const Expr& value, const Expr& lane) { return collective(CollectiveOp::Shuffle, value, lane); }
   Expr subgroup_sum(const Expr& value) { return collective(CollectiveOp::Sum, value, 0); }
@@ -98,16 +99,16 @@ class Builder {
  private:
   friend class Array;
   friend class Element;
-  Array parameter(Space space, const std::string& name, ValueType type, const Expr& elements, Access access,
+  Array parameter(Space space, std::string_view name, ValueType type, const Expr& elements, Access access,
                   DType storage = DType::Undefined);
   Expr collective(CollectiveOp op, const Expr& value, const Expr& lane);
-  void add_loop(std::string name, const Expr& begin, const Expr& end, LoopKind kind,
-                const std::function<void(Expr)>& body);
+  void add_loop(std::string_view name, const Expr& begin, const Expr& end, LoopKind kind,
+                FunctionRef<void(const Expr&)> body);
   template <class T>
   void emit(T what) {
     open_->push_back(make_stmt(std::move(what)));
   }
-  Body nested(const std::function<void()>& body);
+  Body nested(FunctionRef<void()> body);
 
   Kernel kernel_;
   Body* open_ = &kernel_.body;

@@ -168,6 +168,10 @@ std::string_view name(Op op) {
   return kNames[static_cast<int>(op)];
 }
 
+Variable make_variable(std::string_view name, ValueType type) {
+  return std::make_shared<const VariableInfo>(VariableInfo{std::string(name), type});
+}
+
 Expr::Expr(int value) : Expr(int64_t{value}) {}
 Expr::Expr(int64_t value) : Expr(integer(value)) {}
 Expr::Expr(float value) : Expr(real(value)) {}
@@ -280,6 +284,10 @@ Expr with_operands(const Expr& a, std::vector<Expr> operands) {
   }
 }
 
+Expr with_literal(Op op, const Expr& a, int64_t b) {
+  return binary(op, a, b);
+}
+
 Expr operator+(const Expr& a, const Expr& b) {
   return binary(Op::Add, a, b);
 }
@@ -365,7 +373,7 @@ Expr dot4(const Expr& a, const Expr& b, const Expr& sum) {
   return make(Op::Dot4, {a, b, sum});
 }
 
-Expr rewrite(const Expr& e, const std::function<Expr(const Expr&)>& change) {
+Expr rewrite(const Expr& e, FunctionRef<Expr(const Expr&)> change) {
   if (Expr changed = change(e); changed.defined()) return changed;
   std::vector<Expr> operands;
   operands.reserve(e->operands.size());
@@ -377,7 +385,7 @@ Expr rewrite(const Expr& e, const std::function<Expr(const Expr&)>& change) {
   return same ? e : with_operands(e, std::move(operands));
 }
 
-void walk(const Expr& e, const std::function<bool(const Expr&)>& visit) {
+void walk(const Expr& e, FunctionRef<bool(const Expr&)> visit) {
   if (!e.defined() || !visit(e)) return;
   for (const Expr& operand : e->operands) walk(operand, visit);
 }

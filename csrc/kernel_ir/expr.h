@@ -1,13 +1,14 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "ir/dtype.h"
 
 // Kernels for every GPU: typed expressions and statements that one printer writes as OpenCL C, CUDA C++ or plain C.
@@ -93,9 +94,7 @@ struct VariableInfo {
 };
 using Variable = std::shared_ptr<const VariableInfo>;
 
-inline Variable make_variable(std::string name, ValueType type) {
-  return std::make_shared<const VariableInfo>(VariableInfo{std::move(name), type});
-}
+Variable make_variable(std::string_view name, ValueType type);
 
 // An immutable expression; shared parts are the same object.
 class Expr {
@@ -174,6 +173,42 @@ Expr operator|(const Expr& a, const Expr& b);
 Expr operator^(const Expr& a, const Expr& b);
 Expr operator<<(const Expr& a, const Expr& b);
 Expr operator>>(const Expr& a, const Expr& b);
+
+// The same with a literal, without making one at every call.
+Expr with_literal(Op op, const Expr& a, int64_t b);
+template <std::integral T>
+Expr operator+(const Expr& a, T b) {
+  return with_literal(Op::Add, a, b);
+}
+template <std::integral T>
+Expr operator-(const Expr& a, T b) {
+  return with_literal(Op::Sub, a, b);
+}
+template <std::integral T>
+Expr operator*(const Expr& a, T b) {
+  return with_literal(Op::Mul, a, b);
+}
+template <std::integral T>
+Expr operator/(const Expr& a, T b) {
+  return with_literal(Op::Div, a, b);
+}
+template <std::integral T>
+Expr operator%(const Expr& a, T b) {
+  return with_literal(Op::Mod, a, b);
+}
+template <std::integral T>
+Expr operator<(const Expr& a, T b) {
+  return with_literal(Op::Less, a, b);
+}
+template <std::integral T>
+Expr operator==(const Expr& a, T b) {
+  return with_literal(Op::Equal, a, b);
+}
+template <std::integral T>
+Expr operator!=(const Expr& a, T b) {
+  return with_literal(Op::NotEqual, a, b);
+}
+
 Expr min(const Expr& a, const Expr& b);
 Expr max(const Expr& a, const Expr& b);
 Expr ceildiv(const Expr& a, const Expr& b);  // of numbers >= 0
@@ -183,9 +218,9 @@ Expr dot4(const Expr& a, const Expr& b, const Expr& sum);
 
 // A copy in which `change` replaced what it returns something for; not looked into further there. Operands first where
 // `change` returns nothing.
-Expr rewrite(const Expr& e, const std::function<Expr(const Expr&)>& change);
+Expr rewrite(const Expr& e, FunctionRef<Expr(const Expr&)> change);
 // Calls visit on every part, the whole first; where it returns false the operands are left out.
-void walk(const Expr& e, const std::function<bool(const Expr&)>& visit);
+void walk(const Expr& e, FunctionRef<bool(const Expr&)> visit);
 
 // For messages: "(gx * 64) + lx".
 std::string to_string(const Expr& e);

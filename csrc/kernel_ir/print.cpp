@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/check.h"
+#include "base/function_ref.h"
 #include "kernel_ir/facts.h"
 #include "kernel_ir/passes.h"
 #include "kernel_ir/print_expr.h"
@@ -337,7 +338,7 @@ class Printer {
 
   // A loop or a condition that the whole group goes through together: its expressions are those of thread 0.
   void together(const Stmt& stmt) {
-    const auto of_group = [&](const std::function<std::string()>& print) {
+    const auto of_group = [&](FunctionRef<std::string()> print) {
       for (const auto& [key, name] : spread_) exprs_.written_as[key] = name + "[0]";
       for (const Axis& a : kernel_.locals) {
         if (a.variable != nullptr) exprs_.written_as[a.variable.get()] = "0";

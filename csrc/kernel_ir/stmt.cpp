@@ -63,7 +63,7 @@ Geometry geometry(const Kernel& kernel, const std::map<std::string, int64_t, std
   return out;
 }
 
-Body map_expressions(const Body& body, const std::function<Expr(const Expr&)>& change) {
+Body map_expressions(const Body& body, FunctionRef<Expr(const Expr&)> change) {
   Body out;
   for (const auto& stmt : body) {
     out.push_back(std::visit(
@@ -98,7 +98,7 @@ Body map_expressions(const Body& body, const std::function<Expr(const Expr&)>& c
   return out;
 }
 
-void walk(const Body& body, const std::function<void(const Stmt&)>& visit) {
+void walk(const Body& body, FunctionRef<void(const Stmt&)> visit) {
   for (const auto& stmt : body) {
     visit(*stmt);
     if (const auto* loop = std::get_if<Loop>(&stmt->what)) walk(loop->body, visit);
@@ -109,7 +109,7 @@ void walk(const Body& body, const std::function<void(const Stmt&)>& visit) {
   }
 }
 
-void each_expression(const Stmt& stmt, const std::function<void(const Expr&)>& visit) {
+void each_expression(const Stmt& stmt, FunctionRef<void(const Expr&)> visit) {
   std::visit(Overloaded{[&](const Let& s) { visit(s.value); }, [&](const Declare&) {},
                         [&](const Store& s) {
                           visit(s.index);

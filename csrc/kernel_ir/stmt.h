@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "kernel_ir/expr.h"
 
 namespace neo::kernel {
@@ -157,11 +158,11 @@ struct Geometry {
 Geometry geometry(const Kernel& kernel, const std::map<std::string, int64_t, std::less<>>& sizes);
 
 // A copy of statements whose expressions went through `change`; the structure stays.
-Body map_expressions(const Body& body, const std::function<Expr(const Expr&)>& change);
+Body map_expressions(const Body& body, FunctionRef<Expr(const Expr&)> change);
 // Calls visit on every statement, the outer first.
-void walk(const Body& body, const std::function<void(const Stmt&)>& visit);
+void walk(const Body& body, FunctionRef<void(const Stmt&)> visit);
 // Calls visit on every expression that a statement itself holds, not on those of its bodies.
-void each_expression(const Stmt& stmt, const std::function<void(const Expr&)>& visit);
+void each_expression(const Stmt& stmt, FunctionRef<void(const Expr&)> visit);
 bool has_barrier(const Body& body);
 
 }  // namespace neo::kernel

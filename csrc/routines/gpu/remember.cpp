@@ -11,7 +11,7 @@ class Memory {
  public:
   explicit Memory(size_t most) : most_(most) {}
 
-  T get(const std::string& key, const std::function<T()>& make) {
+  T get(const std::string& key, FunctionRef<T()> make) {
     {
       const std::lock_guard lock(mutex_);
       if (const auto found = made_.find(key); found != made_.end()) return found->second;
@@ -31,12 +31,12 @@ class Memory {
 
 }  // namespace
 
-std::vector<Schedule> remember_schedules(const std::string& key, const std::function<std::vector<Schedule>()>& search) {
+std::vector<Schedule> remember_schedules(const std::string& key, FunctionRef<std::vector<Schedule>()> search) {
   static Memory<std::vector<Schedule>> memory(4096);
   return memory.get(key, search);
 }
 
-kernel::Kernel remember_kernel(const std::string& name, const std::function<kernel::Kernel()>& build) {
+kernel::Kernel remember_kernel(const std::string& name, FunctionRef<kernel::Kernel()> build) {
   static Memory<kernel::Kernel> memory(256);
   return memory.get(name, build);
 }

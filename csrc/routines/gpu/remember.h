@@ -1,9 +1,9 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "kernel_ir/stmt.h"
 #include "routines/routine.h"
 
@@ -11,8 +11,8 @@
 namespace neo::gpu {
 
 // The result of `search`, which is asked once for each key.
-std::vector<Schedule> remember_schedules(const std::string& key, const std::function<std::vector<Schedule>()>& search);
+std::vector<Schedule> remember_schedules(const std::string& key, FunctionRef<std::vector<Schedule>()> search);
 // A kernel by its name, which says all that `build` depends on: building one means proving its accesses.
-kernel::Kernel remember_kernel(const std::string& name, const std::function<kernel::Kernel()>& build);
+kernel::Kernel remember_kernel(const std::string& name, FunctionRef<kernel::Kernel()> build);
 
 }  // namespace neo::gpu

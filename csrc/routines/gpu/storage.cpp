@@ -52,7 +52,7 @@ ConstantFloats::ConstantFloats(const Value* value) {
 }
 
 void pack_stored(PackedStore& packed, DType storage, int64_t count, std::initializer_list<const Value*> of,
-                 const std::function<void(float*)>& fill) {
+                 FunctionRef<void(float*)> fill) {
   if (storage == DType::Float32) {
     packed.floats(count, of, fill);
     return;

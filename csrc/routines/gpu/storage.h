@@ -1,10 +1,10 @@
 #pragma once
 
-#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "routines/gpu/program.h"
 #include "routines/routine.h"
 
@@ -43,7 +43,7 @@ inline int64_t packed_bytes(int64_t count, DType storage) {
 
 // As PackedStore::floats, the elements held in `storage`.
 void pack_stored(PackedStore& packed, DType storage, int64_t count, std::initializer_list<const Value*> of,
-                 const std::function<void(float*)>& fill);
+                 FunctionRef<void(float*)> fill);
 
 // A program whose every parameter of float32 that does not say its storage is held in `storage`.
 std::unique_ptr<Program> stored_program(std::unique_ptr<Program> program, DType storage);

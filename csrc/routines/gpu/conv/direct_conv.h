@@ -1,9 +1,9 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "routines/gpu/gemm/result.h"
 #include "routines/patterns/conv_problem.h"
 #include "routines/routine.h"
@@ -100,6 +100,6 @@ KernelLaunch direct_launch(const DirectConv& conv, const DirectConvSchedule& sch
 // the sums [row][column][vector].
 void add_direct_products(kernel::Builder& b, const DirectConvSchedule& schedule, const kernel::Array& weights,
                          const kernel::Expr& first, const kernel::Array& sums,
-                         const std::function<kernel::Expr(const kernel::Expr& row, const kernel::Expr& column)>& pixel);
+                         FunctionRef<kernel::Expr(const kernel::Expr& row, const kernel::Expr& column)> pixel);
 
 }  // namespace neo::gpu

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/function_ref.h"
 #include "routines/gpu/conv/window_kernel.h"
 #include "routines/gpu/remember.h"
 
@@ -83,11 +84,11 @@ class DirectKernel : WindowKernel {
   }
 
   void taps(const Expr& block, const Expr& ky, const Expr& weights, bool whole) {
-    const auto over_taps = [&](const std::function<void(Expr)>& body) {
+    const auto over_taps = [&](FunctionRef<void(const Expr&)> body) {
       if (s_.unroll >= 1) return b_.unroll("kx", kernel_w_, body);
       b_.loop("kx", 0, kernel_w_, body);
     };
-    const auto over_channels = [&](const std::function<void(Expr)>& body) {
+    const auto over_channels = [&](FunctionRef<void(const Expr&)> body) {
       b_.loop("c", 0, c_.in_block / s_.inner,
               [&](Expr c) { b_.unroll("u", s_.inner / s_.load, [&](Expr u) { body(c * s_.inner + u * s_.load); }); });
     };
@@ -135,7 +136,7 @@ class DirectKernel : WindowKernel {
                      [&](const Expr& at) { return Expr(x_->at(at + within, lanes)); });
   }
 
-  void multiply(const Expr& tap, const Expr& channel, const std::function<Expr(const Expr&, const Expr&)>& pixel_of) {
+  void multiply(const Expr& tap, const Expr& channel, FunctionRef<Expr(const Expr&, const Expr&)> pixel_of) {
     const int panel = panel_ / s_.weight_floats();
     add_direct_products(b_, s_, *w_, tap * (c_.in_block * panel) + channel * panel, *sums_, pixel_of);
   }
@@ -148,7 +149,7 @@ class DirectKernel : WindowKernel {
   }
 
   void store(bool whole) {
-    const auto when = [&](const Expr& condition, const std::function<void()>& body) {
+    const auto when = [&](const Expr& condition, FunctionRef<void()> body) {
       if (whole) return body();
       b_.when(condition, body);
     };
@@ -212,7 +213,7 @@ Expr read_texels(Builder& b, const Array& image, const Expr& first, int count) {
 }  // namespace
 
 void add_direct_products(Builder& b, const DirectConvSchedule& s, const Array& weights, const Expr& first,
-                         const Array& sums, const std::function<Expr(const Expr&, const Expr&)>& pixel) {
+                         const Array& sums, FunctionRef<Expr(const Expr&, const Expr&)> pixel) {
   for (int i = 0; i < s.load; ++i) {
     const Array wide = b.registers("w", {DType::Float32, s.lanes}, s.vectors);
     b.unroll("v", s.vectors, [&](Expr v) {

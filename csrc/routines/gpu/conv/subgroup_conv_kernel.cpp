@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/function_ref.h"
 #include "routines/gpu/conv/subgroup_conv.h"
 #include "routines/gpu/conv/window_kernel.h"
 #include "routines/gpu/remember.h"
@@ -73,7 +74,7 @@ class SubgroupKernel : WindowKernel {
   }
 
   void taps(const Expr& block, const Expr& ky, const Expr& weights, bool whole) {
-    const auto over_taps = [&](const std::function<void(Expr)>& body) {
+    const auto over_taps = [&](FunctionRef<void(const Expr&)> body) {
       s_.unroll == 1 ? b_.unroll("kx", kernel_w_, body) : b_.loop("kx", 0, kernel_w_, body);
     };
     if (s_.reuse == 0) {
@@ -116,8 +117,8 @@ class SubgroupKernel : WindowKernel {
   }
 
   // The products of one tap.
-  void multiply(const Expr& tap, const std::function<Expr(const Expr&, const Expr&)>& pixel_of) {
-    const auto each_pixel = [&](const std::function<void(Expr, Expr)>& body) {
+  void multiply(const Expr& tap, FunctionRef<Expr(const Expr&, const Expr&)> pixel_of) {
+    const auto each_pixel = [&](FunctionRef<void(const Expr&, const Expr&)> body) {
       b_.unroll("r", s_.rows, [&](Expr r) { b_.unroll("p", s_.columns, [&](Expr p) { body(r, p); }); });
     };
     if (is_depthwise_) {

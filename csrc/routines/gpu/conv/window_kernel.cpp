@@ -104,7 +104,7 @@ Expr WindowKernel::is_whole() const {
   return inside && in_y_ >= 0 && in_y_ + span_h <= in_h_;
 }
 
-void WindowKernel::when_row(const Expr& ky, const std::function<void()>& body) {
+void WindowKernel::when_row(const Expr& ky, FunctionRef<void()> body) {
   if (rows_ > 1) return body();
   const Expr y = in_y_ + ky * dilation_h_;
   b_.when(y >= 0 && y < in_h_, body);
@@ -115,7 +115,7 @@ Expr WindowKernel::pixel_at(const Expr& height, const Expr& width, const Expr& y
   return opaque("pixel", join_index_unproven(b_, at, sizes), kMaxPixels);
 }
 
-void WindowKernel::from_first(const Expr& block, const Expr& ky, const std::function<void()>& body) {
+void WindowKernel::from_first(const Expr& block, const Expr& ky, FunctionRef<void()> body) {
   const Expr y = in_y_ + ky * dilation_h_;
   if (!c_.in_last) {
     first_ = b_.let("first", (((image_ * blocks_ + block) * in_h_ + y) * in_w_ + in_x_) * pixel_);
@@ -137,7 +137,7 @@ Expr WindowKernel::first_of_row(const Expr& r) const {
 }
 
 Expr WindowKernel::read_edge(const Expr& block, const Expr& ky, const Expr& r, const Expr& j, const Expr& zero,
-                             const std::function<Expr(const Expr&)>& read) {
+                             FunctionRef<Expr(const Expr&)> read) {
   const Expr y = in_y_ + r * stride_h_ + ky * dilation_h_, x = in_x_ + j;
   const auto at = [&](const Expr& py, const Expr& px) {
     if (!c_.in_last) return read((((image_ * blocks_ + block) * in_h_ + py) * in_w_ + px) * pixel_);

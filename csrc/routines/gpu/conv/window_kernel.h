@@ -1,9 +1,9 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 
+#include "base/function_ref.h"
 #include "routines/gpu/conv/direct_conv.h"
 
 namespace neo::gpu {
@@ -47,17 +47,17 @@ class WindowKernel {
   Expr opaque(const char* name, const Expr& value, int64_t most = 1 << 26) { return b_.let(name, value & (most - 1)); }
 
   // The body where the row of taps lies in the input; several rows are tested pixel by pixel.
-  void when_row(const Expr& ky, const std::function<void()>& body);
+  void when_row(const Expr& ky, FunctionRef<void()> body);
   // Counts over all planes of this size, where channels are last; computed in 64 bits.
   Expr pixel_at(const Expr& height, const Expr& width, const Expr& y, const Expr& x);
   // The body where the element of the first pixel's row of taps is known, in `first_`.
-  void from_first(const Expr& block, const Expr& ky, const std::function<void()>& body);
+  void from_first(const Expr& block, const Expr& ky, FunctionRef<void()> body);
   // Elements from one pixel of a row to the next.
   Expr next_input() const;
   Expr first_of_row(const Expr& r) const;
   // The element of one input pixel by `read`, j columns after the first; `zero` outside the input.
   Expr read_edge(const Expr& block, const Expr& ky, const Expr& r, const Expr& j, const Expr& zero,
-                 const std::function<Expr(const Expr&)>& read);
+                 FunctionRef<Expr(const Expr&)> read);
   // Comes before the others that say where results are.
   void find_result();
   // Whether so many rows and columns of pixels lie in the output.

@@ -1,7 +1,7 @@
-#include <functional>
 #include <utility>
 
 #include "base/check.h"
+#include "base/function_ref.h"
 #include "routines/gpu/conv/winograd_conv.h"
 #include "routines/gpu/conv/winograd_transform.h"
 #include "routines/gpu/remember.h"
@@ -159,7 +159,7 @@ class WinogradKernel {
   Expr opaque(const char* name, const Expr& value) { return b_.let(name, value & ((1 << 26) - 1)); }
 
   // A thread for every vector of channels of every tile.
-  void each_tile(const Expr& blocks, const std::function<void(const TilePlace&)>& body) {
+  void each_tile(const Expr& blocks, FunctionRef<void(const TilePlace&)> body) {
     const int vectors = c_.block / s_.width;
     const Expr item = opaque("item", b_.group(0, "gx", groups_) * s_.threads + b_.local(0, "lx", s_.threads));
     const Expr z = b_.group(2, "gz", images_ * blocks);
@@ -173,7 +173,7 @@ class WinogradKernel {
   }
 
   // Calls `body` with the place of tile `number`, if there is one.
-  void tile_of(const Expr& number, const std::function<void(TilePlace)>& body) {
+  void tile_of(const Expr& number, FunctionRef<void(const TilePlace&)> body) {
     TilePlace at;
     at.image = opaque("image", number / plane_);
     at.row = opaque("tile_y", number % plane_ / tiles_w_);
@@ -181,14 +181,14 @@ class WinogradKernel {
     b_.when(at.image < images_ && at.row < tiles_h_, [&] { body(at); });
   }
 
-  void each_lane(TilePlace at, const std::function<void(const TilePlace&)>& body) {
+  void each_lane(TilePlace at, FunctionRef<void(const TilePlace&)> body) {
     b_.loop("l", 0, c_.block / s_.width, [&](Expr l) {
       at.lane = l * s_.width;
       body(at);
     });
   }
 
-  void each_vector(const Expr& number, const Expr& blocks, const std::function<void(const TilePlace&)>& body) {
+  void each_vector(const Expr& number, const Expr& blocks, FunctionRef<void(const TilePlace&)> body) {
     tile_of(number, [&](TilePlace at) {
       b_.loop("block", 0, blocks, [&](Expr block) {
         at.block = block;
@@ -202,12 +202,12 @@ class WinogradKernel {
     return (plane * tiles_w_ + at.column) * c_.block + at.lane;
   }
 
-  void transform_input(const Array& x, const TilePlace& at, const std::function<void(int, const Expr&)>& store) {
+  void transform_input(const Array& x, const TilePlace& at, FunctionRef<void(int, const Expr&)> store) {
     const int rows = static_cast<int>(h_.points()), columns = static_cast<int>(w_.points());
     const Expr top = b_.let("top", at.row * h_.step() - pad_h_), left = b_.let("left", at.column * w_.step() - pad_w_);
     const Expr inside = top >= 0 && top + rows <= in_h_ && left >= 0 && left + columns <= in_w_;
     const Expr plane = at.image * blocks_ + at.block;
-    const auto transform = [&](const std::function<Expr(int, int)>& sample) {
+    const auto transform = [&](FunctionRef<Expr(int, int)> sample) {
       std::vector<std::vector<Expr>> half(static_cast<size_t>(rows));
       for (int j = 0; j < columns; ++j) {
         std::vector<Expr> samples;
@@ -237,7 +237,7 @@ class WinogradKernel {
         });
   }
 
-  void transform_output(const Array& y, const TilePlace& at, const std::function<Expr(int)>& product) {
+  void transform_output(const Array& y, const TilePlace& at, FunctionRef<Expr(int)> product) {
     const int rows = static_cast<int>(h_.tile), columns = static_cast<int>(w_.tile);
     const int points_w = static_cast<int>(w_.points());
     std::vector<std::vector<Expr>> half(static_cast<size_t>(rows));

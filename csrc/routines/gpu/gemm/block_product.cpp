@@ -118,7 +118,7 @@ void BlockProduct::multiply_matrices(const Read& left, const Read& right, const 
   });
 }
 
-void BlockProduct::each(const std::function<void(const Expr&, const Expr&, const Expr&)>& take) const {
+void BlockProduct::each(FunctionRef<void(const Expr&, const Expr&, const Expr&)> take) const {
   if (!s_.by_matrices) {
     b_.unroll("i", s_.rows, [&](Expr i) {
       b_.unroll("j", s_.columns, [&](Expr j) {

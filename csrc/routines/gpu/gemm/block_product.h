@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 
+#include "base/function_ref.h"
 #include "kernel_ir/builder.h"
 #include "routines/gpu/device_model.h"
 
@@ -52,7 +53,7 @@ class BlockProduct {
   void add(const kernel::Array& left, const BlockTile& left_tile, const kernel::Array& right,
            const BlockTile& right_tile);
   // Calls `take` with the row and the column in the block, and the sum, of each of the thread's results.
-  void each(const std::function<void(const kernel::Expr&, const kernel::Expr&, const kernel::Expr&)>& take) const;
+  void each(FunctionRef<void(const kernel::Expr&, const kernel::Expr&, const kernel::Expr&)> take) const;
 
  private:
   // `at`: element (line, k) of a tile.

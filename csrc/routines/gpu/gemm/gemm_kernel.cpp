@@ -1,4 +1,5 @@
 #include "base/check.h"
+#include "base/function_ref.h"
 #include "routines/gpu/gemm/gemm.h"
 #include "routines/gpu/remember.h"
 
@@ -110,7 +111,7 @@ class GemmKernel : ProductKernel {
   }
 
   void store_all(const Array& sums, bool whole) {
-    const auto when = [&](const Expr& condition, const std::function<void()>& body) {
+    const auto when = [&](const Expr& condition, FunctionRef<void()> body) {
       if (whole) return body();
       b_.when(condition, body);
     };

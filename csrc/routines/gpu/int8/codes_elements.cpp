@@ -1,5 +1,6 @@
 #include "routines/gpu/int8/codes_elements.h"
 
+#include "base/function_ref.h"
 #include "routines/gpu/int8/codes.h"
 #include "routines/gpu/movement/axes.h"
 #include "routines/gpu/remember.h"
@@ -13,7 +14,7 @@ using kernel::Builder;
 using kernel::Expr;
 
 // Calls `body` with each element of a thread; neighbouring threads have neighbouring elements.
-void each_element(Builder& b, const Expr& count, const ElementsSchedule& s, const std::function<void(Expr)>& body) {
+void each_element(Builder& b, const Expr& count, const ElementsSchedule& s, FunctionRef<void(const Expr&)> body) {
   const int of_group = s.threads * s.elements;
   const Expr first = b.let("first", b.group(0, "gx", ceildiv(count, of_group)) * of_group);
   const Expr lx = b.local(0, "lx", s.threads);

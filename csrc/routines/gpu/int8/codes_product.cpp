@@ -334,8 +334,7 @@ Profile codes_product_profile(const CodesProduct& product, const TiledConvSchedu
   return p;
 }
 
-void pack_codes_weights(const CodesProduct& p, const std::function<int32_t(int64_t, int64_t, int64_t)>& weight,
-                        int32_t* to) {
+void pack_codes_weights(const CodesProduct& p, FunctionRef<int32_t(int64_t, int64_t, int64_t)> weight, int32_t* to) {
   const int64_t taps = p.geometry.taps();
   for (int64_t channel = 0; channel < p.geometry.oc; ++channel) {
     for (int64_t word = 0; word < p.tap_words(); ++word) {

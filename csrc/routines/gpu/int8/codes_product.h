@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/function_ref.h"
 #include "routines/gpu/channels.h"
 #include "routines/gpu/conv/tiled_conv.h"
 #include "routines/gpu/int8/codes.h"
@@ -40,7 +41,7 @@ Profile codes_product_profile(const CodesProduct& product, const TiledConvSchedu
                               int64_t in_plane, int64_t plane, bool has_dots);
 
 // weight(channel, input channel of the group, tap): [channel][word] with the codes' bytes.
-void pack_codes_weights(const CodesProduct& product, const std::function<int32_t(int64_t, int64_t, int64_t)>& weight,
+void pack_codes_weights(const CodesProduct& product, FunctionRef<int32_t(int64_t, int64_t, int64_t)> weight,
                         int32_t* to);
 
 // Packed constants: the weights, the columns, then the table if there is one.

@@ -78,7 +78,7 @@ class CodesWindow {
   const Expr& in(int axis) const { return in_[static_cast<size_t>(axis)]; }
   const Expr& pad(int axis) const { return pad_[static_cast<size_t>(axis)]; }
 
-  void each(int threads, const std::function<void(Expr)>& body) {
+  void each(int threads, FunctionRef<void(const Expr&)> body) {
     each_item(b_, items_, threads, [&](const Expr& item) {
       const Expr outer = f_.is_last ? item / blocks_ : item / plane_;
       block_ = b_.let("block", f_.is_last ? item % blocks_ : outer % blocks_);
@@ -93,10 +93,10 @@ class CodesWindow {
   }
 
   // Calls `take` with the number of each tap inside the input and its codes, int32 of all lanes.
-  void visit(const std::function<void(Expr, Expr)>& take) { axis(0, 0, 0, take); }
+  void visit(FunctionRef<void(const Expr&, const Expr&)> take) { axis(0, 0, 0, take); }
 
  private:
-  void axis(size_t i, const Expr& tap, const Expr& pixel, const std::function<void(Expr, Expr)>& take) {
+  void axis(size_t i, const Expr& tap, const Expr& pixel, FunctionRef<void(const Expr&, const Expr&)> take) {
     if (i == f_.kernel.size()) {
       const Expr block = f_.is_last ? (batch_ * in_plane_ + pixel) * blocks_ + block_
                                     : (batch_ * blocks_ + block_) * in_plane_ + pixel;
@@ -417,7 +417,7 @@ int64_t codes_depthwise_words(const CodesProduct& p) {
   return round_up(p.geometry.ic, int64_t{codes_lanes(p.in_together, p.geometry.ic)}) * p.geometry.taps();
 }
 
-void pack_codes_depthwise(const CodesProduct& p, const std::function<int32_t(int64_t, int64_t)>& weight, int32_t* to) {
+void pack_codes_depthwise(const CodesProduct& p, FunctionRef<int32_t(int64_t, int64_t)> weight, int32_t* to) {
   const int64_t lanes = codes_lanes(p.in_together, p.geometry.ic);
   for (int64_t block = 0; block < ceil_div(p.geometry.ic, lanes); ++block) {
     for (int64_t tap = 0; tap < p.geometry.taps(); ++tap) {

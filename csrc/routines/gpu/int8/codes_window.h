@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/function_ref.h"
 #include "routines/gpu/int8/codes_product.h"
 #include "routines/patterns/codes_pool.h"
 
@@ -14,8 +15,7 @@ int codes_lanes(int64_t together, int64_t channels);
 const char* reject_codes_depthwise(const CodesProduct& product);
 int64_t codes_depthwise_words(const CodesProduct& product);  // int32 of the weights
 // weight(channel, tap): [block of lanes][tap][lane].
-void pack_codes_depthwise(const CodesProduct& product, const std::function<int32_t(int64_t, int64_t)>& weight,
-                          int32_t* to);
+void pack_codes_depthwise(const CodesProduct& product, FunctionRef<int32_t(int64_t, int64_t)> weight, int32_t* to);
 // Packed constants: the weights, the columns, then the table if there is one.
 std::unique_ptr<const Program> make_codes_depthwise(const CodesProduct& product, int threads);
 Profile codes_depthwise_profile(const CodesProduct& product, int threads, const Dims& x, const Dims& y);

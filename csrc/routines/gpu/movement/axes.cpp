@@ -53,7 +53,7 @@ Expr product(std::span<const Expr> sizes) {
   return all;
 }
 
-void each_item(kernel::Builder& builder, const Expr& items, int threads, const std::function<void(Expr)>& body) {
+void each_item(kernel::Builder& builder, const Expr& items, int threads, FunctionRef<void(const Expr&)> body) {
   const Expr item =
       builder.let("item", builder.group(0, "gx", ceildiv(items, threads)) * threads + builder.local(0, "lx", threads));
   builder.when(item < items, [&] { body(item); });

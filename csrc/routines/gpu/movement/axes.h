@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "kernel_ir/builder.h"
 #include "routines/gpu/program.h"
 
@@ -25,7 +26,7 @@ kernel::Expr product(std::span<const kernel::Expr> sizes);
 
 // The index of one thread along the first axis of a launch of `items`, and what it does where there is such an item.
 void each_item(kernel::Builder& builder, const kernel::Expr& items, int threads,
-               const std::function<void(kernel::Expr)>& body);
+               FunctionRef<void(const kernel::Expr&)> body);
 
 // A program whose launches are a function.
 using LaunchFunction = std::function<Launches(std::span<const Dims>)>;

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/function_ref.h"
 #include "routines/gpu/eltwise/steps.h"
 #include "routines/gpu/movement/axes.h"
 #include "routines/gpu/norm/families.h"
@@ -29,7 +30,7 @@ class PlaneKernel {
   Expr elements() const { return images * channels * pixels; }
 
   // body(image, channel, pixel, lanes)
-  kernel::Kernel write(const std::function<void(Expr, Expr, Expr, int)>& body) {
+  kernel::Kernel write(FunctionRef<void(const Expr&, const Expr&, const Expr&, int)> body) {
     each_item(b, items_, threads_, [&](const Expr& item) {
       const Expr plane = b.let("plane", item / chunks_), first = b.let("first", item % chunks_ * lanes_);
       const Expr image = b.let("image", plane / channels), channel = b.let("channel", plane % channels);

@@ -1,5 +1,6 @@
 #include "routines/gpu/recurrent/recurrent_kernels.h"
 
+#include "base/function_ref.h"
 #include "routines/gpu/eltwise/steps.h"
 
 namespace neo::gpu {
@@ -32,7 +33,7 @@ class CellKernel {
   Expr state_size() const { return directions_ * batch_ * panels_ * s_.lanes; }
 
   // Runs `body` on all rows at once; rows after the last are computed as the last one and not stored.
-  void each_panel(const Expr& rows, const std::function<void()>& body) {
+  void each_panel(const Expr& rows, FunctionRef<void()> body) {
     first_ = b_.let("first", b_.group(1, "gy", ceildiv(rows, s_.rows)) * s_.rows);
     direction_ = b_.group(2, "gz", directions_);
     panel_ =
@@ -51,7 +52,7 @@ class CellKernel {
   }
 
   // sums += left[row][0, depth) x weights; `base` is where a row of `left` begins.
-  void multiply(const Array& sums, const Array& left, const std::function<Expr(Expr)>& base, const Expr& depth,
+  void multiply(const Array& sums, const Array& left, FunctionRef<Expr(const Expr&)> base, const Expr& depth,
                 const Array& weights, const Expr& whole_depth, int gates, int inner) {
     const int lanes = s_.lanes, width = gates * lanes;
     const Expr start = b_.let("start", s_.by_depth != 0 ? direction_ * whole_depth * panels_ * width + panel_ * width

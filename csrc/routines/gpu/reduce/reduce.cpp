@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "base/function_ref.h"
 #include "ops/elements.h"
 #include "routines/gpu/eltwise/steps.h"
 #include "routines/gpu/reduce/families.h"
@@ -27,15 +28,15 @@ bool is_global_pool(const Node& node) {
 struct Rule {
   double initial = 0;
   Expr (*map)(const Expr&) = nullptr;  // null: the element itself
-  Walk::Combine combine;
+  Expr (*combine)(const Expr&, const Expr&) = nullptr;
   bool integers = false;
 };
 
 const std::map<std::string_view, Rule>& rules() {
-  static const Walk::Combine add = [](const Expr& a, const Expr& b) { return a + b; };
+  static const auto add = [](const Expr& a, const Expr& b) { return a + b; };
   static const auto square = [](const Expr& x) { return x * x; };
   static const auto magnitude = [](const Expr& x) { return call(Op::Abs, x); };
-  static const Walk::Combine largest = [](const Expr& a, const Expr& b) { return max_nan(a, b); };
+  static const auto largest = [](const Expr& a, const Expr& b) { return max_nan(a, b); };
   static const std::map<std::string_view, Rule> table = {
       {"ReduceSum", {0, nullptr, add, true}},
       {"ReduceMean", {0, nullptr, add}},
@@ -62,7 +63,7 @@ Expr initial_of(const Rule& rule, DType dtype) {
 
 // A reduction by a function that takes all elements together and one that makes a number beside them.
 struct Reducer {
-  std::function<Expr(const Expr& initial, const std::function<Expr(Expr)>& map, const Walk::Combine&)> reduce;
+  std::function<Expr(const Expr& initial, FunctionRef<Expr(const Expr&)> map, Walk::Combine)> reduce;
   std::function<Expr(const Expr&)> beside;
 };
 
@@ -95,7 +96,7 @@ kernel::Kernel reduce_kernel(const std::string& op, const RowForm& form, const R
   Builder& b = k.builder();
   const Array y = b.output("y", form.dtype, form.is_last ? k.outer : k.outer * k.inner);
   return k.write([&](Walk& walk) {
-    const Reducer over{[&](const Expr& initial, const std::function<Expr(Expr)>& map, const Walk::Combine& combine) {
+    const Reducer over{[&](const Expr& initial, FunctionRef<Expr(const Expr&)> map, Walk::Combine combine) {
                          return walk.reduce(
                              initial, [&](const Expr& x, const Expr&) { return map(x); }, combine);
                        },
@@ -147,7 +148,7 @@ kernel::Kernel mixed_kernel(const std::string& op, DType dtype, const MixedAxes&
       if (!axes.is_reduced[i]) start = start + place[next++] * strides[i];
     }
     start = opaque(start);
-    const Reducer over{[&](const Expr& initial, const std::function<Expr(Expr)>& map, const Walk::Combine& combine) {
+    const Reducer over{[&](const Expr& initial, FunctionRef<Expr(const Expr&)> map, Walk::Combine combine) {
                          const Array sum = b.registers("sum", initial->type, 1);
                          sum[0] = initial;
                          const std::function<void(size_t, const Expr&)> walk = [&](size_t i, const Expr& from) {

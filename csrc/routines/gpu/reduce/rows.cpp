@@ -31,7 +31,7 @@ Expr Walk::place(const Expr& at) const {
 }
 
 // One thread's values to the value of all threads of the row.
-void Walk::across(const Array& one, const Combine& combine) {
+void Walk::across(const Array& one, Combine combine) {
   const Array& shared = *shared_;
   b_->barrier();  // what was there before has been read
   shared[thread_] = one[0];
@@ -43,7 +43,7 @@ void Walk::across(const Array& one, const Combine& combine) {
   one[0] = shared[0];
 }
 
-Expr Walk::reduce(const Expr& initial, const Map& map, const Combine& combine) {
+Expr Walk::reduce(const Expr& initial, Map map, Combine combine) {
   const kernel::ValueType type = initial->type.scalar();
   if (column_.defined()) {
     const Array sum = b_->registers("sum", type.with_lanes(columns_), 1);
@@ -97,7 +97,7 @@ Expr Walk::reduce(const Expr& initial, const Map& map, const Combine& combine) {
   return b_->let("all", one[0]);
 }
 
-void Walk::each(const std::function<void(Expr, Expr, Expr)>& body) {
+void Walk::each(FunctionRef<void(const Expr&, const Expr&, const Expr&)> body) {
   if (column_.defined()) {
     b_->loop("j", 0, along, [&](const Expr& j) { body(b_->let("x", x_->at(place(j), columns_)), j, place(j)); });
     return;
@@ -124,11 +124,11 @@ void Walk::each(const std::function<void(Expr, Expr, Expr)>& body) {
   });
 }
 
-void Walk::each_in_order(const std::function<void(Expr, Expr)>& body) {
+void Walk::each_in_order(FunctionRef<void(const Expr&, const Expr&)> body) {
   b_->loop("j", 0, along, [&](const Expr& j) { body(b_->let("x", x_->at(place(j), columns_)), j); });
 }
 
-void Walk::once(const std::function<void()>& body) {
+void Walk::once(FunctionRef<void()> body) {
   if (s_.together == 1) return body();
   b_->when(thread_ == 0, body);
 }
@@ -147,7 +147,7 @@ RowKernel::RowKernel(const std::string& name, const RowForm& form, const RowSche
   x_ = b_.input("x", form.dtype, form.is_last ? outer * along : outer * along * inner);
 }
 
-kernel::Kernel RowKernel::write(const std::function<void(Walk&)>& body) {
+kernel::Kernel RowKernel::write(FunctionRef<void(Walk&)> body) {
   Walk walk;
   walk.b_ = &b_;
   walk.x_ = &*x_;

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "routines/gpu/movement/axes.h"
 #include "routines/gpu/movement/made.h"
 #include "routines/patterns/reduced_axes.h"
@@ -26,29 +26,29 @@ struct RowSchedule {
 // The rows of a kernel's thread: one row, or a few neighbouring rows in the lanes of its values.
 class Walk {
  public:
-  using Map = std::function<kernel::Expr(kernel::Expr x, kernel::Expr at)>;
-  using Combine = std::function<kernel::Expr(kernel::Expr, kernel::Expr)>;
+  using Map = FunctionRef<kernel::Expr(const kernel::Expr& x, const kernel::Expr& at)>;
+  using Combine = FunctionRef<kernel::Expr(const kernel::Expr&, const kernel::Expr&)>;
 
   kernel::Expr row;     // index of [outer]
   kernel::Expr along;   // its size
   kernel::Expr result;  // index of this row, or of the first of these rows, in [outer, inner]
 
   // All elements of the row together; `map` sees the element's place along the row.
-  kernel::Expr reduce(const kernel::Expr& initial, const Map& map, const Combine& combine);
+  kernel::Expr reduce(const kernel::Expr& initial, Map map, Combine combine);
   // Calls body(x, place, index in the array, lanes) for every element, or for vectors of them.
-  void each(const std::function<void(kernel::Expr x, kernel::Expr at, kernel::Expr index)>& body);
+  void each(FunctionRef<void(const kernel::Expr& x, const kernel::Expr& at, const kernel::Expr& index)> body);
   // The elements one by one, in order, by every thread; only where no threads share a row.
-  void each_in_order(const std::function<void(kernel::Expr x, kernel::Expr at)>& body);
+  void each_in_order(FunctionRef<void(const kernel::Expr& x, const kernel::Expr& at)> body);
   // A number in the lanes of the rows.
   kernel::Expr number(double value, DType dtype = DType::Float32) const;
   // Runs `body` on only one thread of those that share the row.
-  void once(const std::function<void()>& body);
+  void once(FunctionRef<void()> body);
   int rows() const { return columns_; }
 
  private:
   friend class RowKernel;
   kernel::Expr place(const kernel::Expr& at) const;
-  void across(const kernel::Array& one, const Combine& combine);
+  void across(const kernel::Array& one, Combine combine);
 
   kernel::Builder* b_ = nullptr;
   const kernel::Array* x_ = nullptr;
@@ -70,7 +70,7 @@ class RowKernel {
   kernel::Expr outer, along, inner;  // sizes
   const kernel::Array& x() const { return *x_; }
   // Further operands, after x, before the launch's body.
-  kernel::Kernel write(const std::function<void(Walk&)>& body);
+  kernel::Kernel write(FunctionRef<void(Walk&)> body);
 
  private:
   kernel::Builder b_;

@@ -44,7 +44,7 @@ Expr unproven(Builder& b, const std::string& name, const Expr& value) {
   return b.let(name, held[0]);
 }
 
-void within(Builder& b, const Expr& index, const Expr& elements, const std::function<void()>& body) {
+void within(Builder& b, const Expr& index, const Expr& elements, FunctionRef<void()> body) {
   b.when(index >= 0 && index < elements, body);
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <functional>
 #include <string>
 
+#include "base/function_ref.h"
 #include "kernel_ir/builder.h"
 #include "routines/gpu/program.h"
 
@@ -27,7 +27,6 @@ inline constexpr int64_t kLastKey = 0x7fffffff;
 // access through it needs a guard.
 kernel::Expr unproven(kernel::Builder& b, const std::string& name, const kernel::Expr& value);
 // Calls body(i) with i = index where it lies in [0, elements).
-void within(kernel::Builder& b, const kernel::Expr& index, const kernel::Expr& elements,
-            const std::function<void()>& body);
+void within(kernel::Builder& b, const kernel::Expr& index, const kernel::Expr& elements, FunctionRef<void()> body);
 
 }  // namespace neo::gpu

@@ -1,6 +1,7 @@
 #include "routines/gpu/vision/suppression.h"
 
 #include "base/check.h"
+#include "base/function_ref.h"
 #include "routines/gpu/sort/keys.h"
 
 namespace neo::gpu {
@@ -138,7 +139,7 @@ Kernel Suppression::resolve_kernel() const {
   const Expr before = b.let("before", select(p.first == 0, Expr(0), counts[segment]));
   b.when(thread == 0, [&] { count[0] = before; });
   const auto overlaps = [&](const BoxExpr& mine, const Expr& size, const Expr& my_type, const BoxExpr& theirs,
-                            const Expr& their_size, const std::function<Expr()>& their_type) {
+                            const Expr& their_size, FunctionRef<Expr()> their_type) {
     const Expr hides = overlap_.overlaps(b, mine, size, theirs, their_size, p.numbers);
     return by_class_ ? their_type() == my_type && hides : hides;
   };
