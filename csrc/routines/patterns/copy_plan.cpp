@@ -285,6 +285,25 @@ std::unique_ptr<CopyPattern> make_transpose_pattern(std::vector<int64_t> order) 
   return std::make_unique<TransposeCopy>(std::move(order));
 }
 
+std::optional<std::string> reject_copy(const Workload& workload) {
+  const Node& node = workload.root();
+  const auto fits = [](const Value* v) {
+    return v->type.is_tensor() && v->shape().has_rank() && v->shape().rank() <= kCopyAxes &&
+           v->dtype() != DType::String;
+  };
+  for (const Value* v : workload.outputs) {
+    if (!fits(v)) return "the result is not a tensor of known rank and fixed element size";
+  }
+  if (makes_sizes(node) && !repeats_at_run_time(node)) return "the size of the result is only known when it runs";
+  if (node.op == "ConstantOfShape") return std::nullopt;
+  if (!fits(node.inputs.front())) return "the input is not a tensor of known rank and fixed element size";
+  if (node.op == "Concat" && !std::all_of(node.inputs.begin(), node.inputs.end(), fits))
+    return "an input has no known rank";
+  if (std::max(node.inputs.size(), node.outputs.size()) > kCopyParts) return "too many parts";
+  if ((node.op == "Slice" || node.op == "Split") && !slice_ranges(node)) return "where the parts begin is not known";
+  return std::nullopt;
+}
+
 std::unique_ptr<CopyPattern> make_copy_pattern(const Workload& workload) {
   const Node& node = workload.root();
   if (node.op == "Transpose") return make_transpose_pattern(transpose_axes(node));

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "routines/routine.h"
 
@@ -53,6 +55,8 @@ class CopyPattern {
   virtual void plan(std::span<const Arg> args, CopyPlan& plan) const = 0;
 };
 
+// Why make_copy_pattern() does not take a workload.
+std::optional<std::string> reject_copy(const Workload& workload);
 // The copies of a Transpose, Slice, Split, Concat, Expand, Tile, DepthToSpace, SpaceToDepth, ConstantOfShape or
 // Identity.
 std::unique_ptr<CopyPattern> make_copy_pattern(const Workload& workload);

@@ -12,6 +12,11 @@ inline bool makes_sizes(const Node& node) {
   return !node.symbols.empty();
 }
 
+// Whether an Expand or Tile finds out the sizes of its result when it runs.
+inline bool repeats_at_run_time(const Node& node) {
+  return makes_sizes(node) && (node.op == "Expand" || node.op == "Tile");
+}
+
 // The permutation of a Transpose.
 std::vector<int64_t> transpose_axes(const Node& node);
 

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "ops/op.h"
 #include "ops/resize.h"
+#include "routines/patterns/float_tensor.h"
 
 namespace neo {
 namespace {
@@ -40,6 +41,30 @@ std::optional<double> resize_factor(const Node& node, int axis) {
   const auto it = std::find(axes.begin(), axes.end(), axis);
   if (it == axes.end()) return std::nullopt;
   return load_doubles(*node.input(2)->constant)[static_cast<size_t>(it - axes.begin())];
+}
+
+bool keeps_axis(const Node& node, int axis) {
+  const auto factor = resize_factor(node, axis);
+  return node.inputs.front()->shape()[axis] == node.outputs.front()->shape()[axis] && (!factor || *factor == 1);
+}
+
+std::optional<std::string> reject_resize(const Node& node, int kept) {
+  const Value* input = node.inputs.front();
+  if (!is_float_tensor(input)) return "the input is not a float32 tensor of known rank";
+  if (!node.symbols.empty()) return "the size of the result is only known when it runs";
+  const int rank = input->shape().rank();
+  if (rank <= kept) return "the rank is another";
+  if (!resizes_to_sizes(node) && (!node.input(2) || !node.input(2)->constant)) return "the factors are not known";
+  if (node.string_attr("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize")
+    return "a region is cropped";
+  if (node.string_attr("keep_aspect_ratio_policy", "stretch") != "stretch") return "the aspect ratio is kept";
+  if (node.int_attr("antialias", 0) != 0 && node.string_attr("mode", "nearest") == "nearest") {
+    return "nearest neighbours are smoothed";
+  }
+  for (int i = 0; i < std::max(kept, rank - 2); ++i) {
+    if (!keeps_axis(node, i)) return "another axis than the last two is resized";
+  }
+  return std::nullopt;
 }
 
 TapTable tap_table(const Node& node, std::optional<double> factor, int64_t input, int64_t output) {

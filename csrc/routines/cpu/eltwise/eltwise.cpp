@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <functional>
-#include <set>
 
 #include "base/check.h"
 #include "routines/cost/step_cost.h"
@@ -8,6 +6,7 @@
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
 #include "routines/patterns/compile_program.h"
+#include "routines/patterns/eltwise_groups.h"
 
 NEO_DECLARE_TIERS(void eltwise_tasks(const EltwiseArgs& args, int64_t begin, int64_t end))
 
@@ -45,47 +44,6 @@ class EltwiseStepRun final : public KernelStep {
   TaskKernel kernel_;
   int lanes_;
 };
-
-// The largest group of elementwise nodes that ends in `root`: same shape throughout, nothing read from outside, but
-// with `repeats` what codes stand for, which other readers then compute once more.
-std::vector<const Node*> grow(const Node& root, bool repeats, const Graph::Users& users, const Graph& graph) {
-  constexpr size_t kMaxNodes = 24;
-  std::vector<const Node*> group{&root};
-  std::set<const Node*> members{&root};
-  const Shape& shape = root.outputs.front()->shape();
-  for (bool grown = true; grown;) {
-    grown = false;
-    for (size_t i = 0; i < group.size() && group.size() < kMaxNodes; ++i) {
-      for (const Value* v : group[i]->inputs) {
-        const Node* p = v ? v->producer : nullptr;
-        if (!p || members.count(p) || !is_eltwise(*p) || !(v->shape() == shape)) continue;
-        const bool is_repeated = repeats && p->op == "DequantizeLinear";
-        if (graph.is_output(v) && !is_repeated) continue;
-        // A half is rounded where the model says so.
-        if (v->dtype() == DType::Float16 || v->dtype() == DType::BFloat16) continue;
-        const auto it = users.find(v);
-        const bool inside = std::all_of(it->second.begin(), it->second.end(),
-                                        [&](const auto& u) { return members.count(u.first) > 0; });
-        if (!inside && !is_repeated) continue;
-        group.push_back(p);
-        members.insert(p);
-        grown = true;
-      }
-    }
-  }
-  // Topological order: producers first.
-  std::vector<const Node*> order;
-  std::set<const Node*> done;
-  const std::function<void(const Node*)> visit = [&](const Node* n) {
-    if (!done.insert(n).second) return;
-    for (const Value* v : n->inputs) {
-      if (v && v->producer && members.count(v->producer)) visit(v->producer);
-    }
-    order.push_back(n);
-  };
-  visit(&root);
-  return order;
-}
 
 // Where an input of the group lies under the output's axis 1: all channels, none (broadcast), or neither.
 enum class ChannelAxis { All, Broadcast, Other };
@@ -163,17 +121,7 @@ class EltwiseRoutine final : public RoutineOf<EltwiseRoutine> {
   std::vector<std::string_view> roots() const override { return eltwise_ops(); }
 
   std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
-    std::vector<Workload> found{Workload::of(root)};
-    if (!is_eltwise(root)) return found;
-    size_t largest = 1;
-    for (const bool repeats : {false, true}) {
-      std::vector<const Node*> group = grow(root, repeats, users, graph);
-      if (group.size() <= largest) continue;
-      largest = group.size();
-      Workload together = Workload::of(std::move(group));
-      if (compile_eltwise(together, nullptr)) found.push_back(std::move(together));
-    }
-    return found;
+    return match_eltwise(root, users, graph);
   }
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {

@@ -83,11 +83,6 @@ int64_t pixels(const Shape& shape) {
 }
 constexpr int64_t kBlockedPixels = 4;
 
-// Whether an Expand or Tile finds out the sizes of its result when it runs.
-bool repeats_at_run_time(const Node& node) {
-  return makes_sizes(node) && (node.op == "Expand" || node.op == "Tile");
-}
-
 // An Expand or Tile whose sizes only a call tells.
 class RepeatHostStep final : public NodeStep {
  public:
@@ -142,22 +137,7 @@ class CopyRoutine final : public RoutineOf<CopyRoutine> {
   }
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
-    const Node& node = workload.root();
-    const auto fits = [](const Value* v) {
-      return v->type.is_tensor() && v->shape().has_rank() && v->shape().rank() <= kCopyAxes &&
-             v->dtype() != DType::String;
-    };
-    for (const Value* v : workload.outputs) {
-      if (!fits(v)) return "the result is not a tensor of known rank and fixed element size";
-    }
-    if (makes_sizes(node) && !repeats_at_run_time(node)) return "the size of the result is only known when it runs";
-    if (node.op == "ConstantOfShape") return std::nullopt;
-    if (!fits(node.inputs.front())) return "the input is not a tensor of known rank and fixed element size";
-    if (node.op == "Concat" && !std::all_of(node.inputs.begin(), node.inputs.end(), fits))
-      return "an input has no known rank";
-    if (std::max(node.inputs.size(), node.outputs.size()) > kCopyParts) return "too many parts";
-    if ((node.op == "Slice" || node.op == "Split") && !slice_ranges(node)) return "where the parts begin is not known";
-    return std::nullopt;
+    return reject_copy(workload);
   }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {

@@ -7,6 +7,7 @@
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
 #include "routines/patterns/float_tensor.h"
+#include "routines/patterns/norm.h"
 
 NEO_DECLARE_TIERS(void reduce_tasks(const ReduceArgs&, int64_t, int64_t);
                   void softmax_tasks(const SoftmaxArgs&, int64_t, int64_t);
@@ -70,13 +71,6 @@ struct RowKernels<double> {
   static auto norm(Isa isa) { return NEO_PICK_TIER(isa, double_norm_tasks); }
 };
 
-// Why a value is no tensor of a routine's dtype and of known rank.
-template <class T>
-std::optional<std::string> rejects_value(const Value* v) {
-  if (v->type.is_tensor() && v->dtype() == RowKernels<T>::kDType && v->shape().has_rank()) return std::nullopt;
-  return "an input is not a " + std::string(neo::name(RowKernels<T>::kDType)) + " tensor of known rank";
-}
-
 template <class T>
 class SoftmaxRoutine final : public RoutineOf<SoftmaxRoutine<T>> {
  public:
@@ -85,7 +79,7 @@ class SoftmaxRoutine final : public RoutineOf<SoftmaxRoutine<T>> {
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     const Value* input = workload.root().inputs.front();
-    if (auto why = rejects_value<T>(input)) return why;
+    if (auto why = reject_value(input, RowKernels<T>::kDType)) return why;
     return input->shape().rank() == 0 ? std::optional<std::string>("the input has no axis") : std::nullopt;
   }
 
@@ -184,29 +178,7 @@ class NormRoutine final : public RoutineOf<NormRoutine<T>> {
   }
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
-    const Node& node = workload.root();
-    for (const Value* v : workload.inputs) {
-      if (auto why = rejects_value<T>(v)) return why;
-    }
-    const Shape& shape = node.inputs.front()->shape();
-    if (workload.inputs.size() != node.inputs.size()) return "an input is used twice or left out";
-    if (std::is_same_v<T, float> && node.int_attr("stash_type", 1) > 1) return "the statistics are not float32";
-    for (size_t i = 1; i < workload.outputs.size(); ++i) {
-      if (workload.outputs[i]->dtype() != RowKernels<T>::kDType) return "the statistics have another dtype";
-    }
-    const bool per_channel = node.op == "InstanceNormalization" || node.op == "GroupNormalization";
-    if (per_channel)
-      return shape.rank() >= 3 ? std::nullopt : std::optional<std::string>("there is no axis to normalise over");
-    const int first = axis_from_front(node.int_attr("axis", -1), shape.rank());
-    Dim row = 1;
-    for (int i = first; i < shape.rank(); ++i) row = row * shape[i];
-    for (size_t i = 1; i < node.inputs.size(); ++i) {
-      if (!(node.inputs[i]->shape().element_count() == row)) return "scale or bias is broadcast";
-    }
-    for (size_t i = 1; i < node.outputs.size(); ++i) {
-      if (!node.outputs[i] && i + 1 < node.outputs.size()) return "an output in the middle is left out";
-    }
-    return std::nullopt;
+    return reject_norm(workload, RowKernels<T>::kDType);
   }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {

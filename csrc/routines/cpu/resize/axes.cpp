@@ -9,11 +9,6 @@
 
 namespace neo {
 
-bool keeps_axis(const Node& node, int axis) {
-  const auto factor = resize_factor(node, axis);
-  return node.inputs.front()->shape()[axis] == node.outputs.front()->shape()[axis] && (!factor || *factor == 1);
-}
-
 ResizedAxes::ResizedAxes(const Node& node) {
   copy_outline(node, *node_);
   for (const int axis : all_or_listed_axes(node, node.inputs.front()->shape().rank()))

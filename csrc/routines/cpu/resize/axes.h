@@ -10,9 +10,6 @@
 
 namespace neo {
 
-// Whether an axis is certain to stay as it is, whatever values its symbols take.
-bool keeps_axis(const Node& node, int axis);
-
 // The axes that a Resize is given, and what their tables follow from.
 class ResizedAxes {
  public:

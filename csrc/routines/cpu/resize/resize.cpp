@@ -58,13 +58,18 @@ enum class ResizeForm : uint8_t {
   ChannelsLast,  // the input in channel blocks, the channels of an output pixel side by side: a Transpose follows
 };
 
+// The first axes that stay as they are: those of a blocked tensor that its blocks are made of.
+constexpr int kept_axes(ResizeForm form) {
+  return form == ResizeForm::Plain ? 0 : 2;
+}
+
 class ResizeStep final : public KernelStep {
  public:
   ResizeStep(const ResizedAxes& axes, int rank, ResizeForm form, ResizeKernel kernel)
       : axes_(axes), rank_(rank), form_(form), kernel_(kernel) {}
 
   // The first of the axes that are resized: the last two, of which a blocked tensor of rank 3 has only one.
-  static int first_axis(int rank, ResizeForm form) { return std::max(form == ResizeForm::Plain ? 0 : 2, rank - 2); }
+  static int first_axis(int rank, ResizeForm form) { return std::max(kept_axes(form), rank - 2); }
 
   Prepared prepare(std::span<const Arg> args) const override {
     const Arg& src = args[0];
@@ -163,26 +168,10 @@ class ResizeRoutine : public Routine {
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     const Node& node = *workload.nodes.front();
-    const Value* input = node.inputs.front();
-    if (!input->type.is_tensor() || !input->shape().has_rank() || input->dtype() != DType::Float32) {
-      return "the input is not a float32 tensor of known rank";
-    }
-    if (!node.symbols.empty()) return "the size of the result is only known when it runs";
-    const int rank = input->shape().rank();
-    if (form_ == ResizeForm::Plain ? rank < 1 : rank < 3 || rank > (form_ == ResizeForm::Blocked ? 5 : 4))
-      return "the rank is another";
+    if (auto reason = reject_resize(node, kept_axes(form_))) return reason;
+    const int rank = node.inputs.front()->shape().rank();
+    if (rank > (form_ == ResizeForm::Blocked ? 5 : 4) && form_ != ResizeForm::Plain) return "the rank is another";
     if (form_ == ResizeForm::ChannelsLast && !moves_channels_last(workload.root())) return "other axes move";
-    const bool by_size = resizes_to_sizes(node);
-    if (!by_size && (!node.input(2) || !node.input(2)->constant)) return "the factors are not known";
-    if (node.string_attr("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize")
-      return "a region is cropped";
-    if (node.string_attr("keep_aspect_ratio_policy", "stretch") != "stretch") return "the aspect ratio is kept";
-    if (node.int_attr("antialias", 0) != 0 && node.string_attr("mode", "nearest") == "nearest") {
-      return "nearest neighbours are smoothed";
-    }
-    for (int i = 0; i < ResizeStep::first_axis(rank, form_); ++i) {
-      if (!keeps_axis(node, i)) return "another axis than the last two is resized";
-    }
     return std::nullopt;
   }
 

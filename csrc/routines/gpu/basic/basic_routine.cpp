@@ -14,6 +14,7 @@
 #include "routines/gpu/sample/families.h"
 #include "routines/gpu/storage.h"
 #include "routines/gpu/target_model.h"
+#include "routines/patterns/eltwise_groups.h"
 #include "routines/space.h"
 
 namespace neo::gpu {
@@ -51,8 +52,7 @@ class BasicRoutine final : public ProgramRoutine {
   std::vector<std::string_view> roots() const override { return family_.roots(); }
 
   std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
-    if (family_.matches_as.empty()) return Routine::matches(root, users, graph);
-    return standard_routines().find(family_.matches_as)->matches(root, users, graph);
+    return family_.matches ? family_.matches(root, users, graph) : Routine::matches(root, users, graph);
   }
 
   std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
@@ -122,16 +122,16 @@ class BasicRoutine final : public ProgramRoutine {
   std::string name_;
 };
 
-constexpr Family kEltwise{"gpu/eltwise", eltwise_roots, read_eltwise, "cpu:float32/eltwise"};
-constexpr Family kCopy{"gpu/copy", copy_roots, read_copy, ""};
-constexpr Family kPool{"gpu:float32/pool", pool_roots, read_pool, "", true};
-constexpr Family kReduce{"gpu/reduce", reduce_roots, read_reduce, "", true};
-constexpr Family kSoftmax{"gpu:float32/softmax", softmax_roots, read_softmax, "", true};
-constexpr Family kNorm{"gpu:float32/norm", norm_roots, read_norm, "", true};
-constexpr Family kChannelNorm{"gpu:float32/channel_norm", channel_norm_roots, read_channel_norm, "", true};
-constexpr Family kResize{"gpu:float32/resize", resize_roots, read_resize, "", true};
-constexpr Family kGridSample{"gpu:float32/grid_sample", grid_sample_roots, read_grid_sample, "", true};
-constexpr Family kIndex{"gpu/index", index_roots, read_index, ""};
+constexpr Family kEltwise{"gpu/eltwise", eltwise_roots, read_eltwise, match_eltwise};
+constexpr Family kCopy{"gpu/copy", copy_roots, read_copy};
+constexpr Family kPool{"gpu:float32/pool", pool_roots, read_pool, nullptr, true};
+constexpr Family kReduce{"gpu/reduce", reduce_roots, read_reduce, nullptr, true};
+constexpr Family kSoftmax{"gpu:float32/softmax", softmax_roots, read_softmax, nullptr, true};
+constexpr Family kNorm{"gpu:float32/norm", norm_roots, read_norm, nullptr, true};
+constexpr Family kChannelNorm{"gpu:float32/channel_norm", channel_norm_roots, read_channel_norm, nullptr, true};
+constexpr Family kResize{"gpu:float32/resize", resize_roots, read_resize, nullptr, true};
+constexpr Family kGridSample{"gpu:float32/grid_sample", grid_sample_roots, read_grid_sample, nullptr, true};
+constexpr Family kIndex{"gpu/index", index_roots, read_index};
 
 }  // namespace
 

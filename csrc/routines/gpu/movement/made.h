@@ -42,7 +42,8 @@ struct Family {
   std::string_view name;                     // "gpu/eltwise"
   std::vector<std::string_view> (*roots)();  // ops that it may take
   Reader read;
-  std::string_view matches_as;  // the routine of the CPU whose groups it takes; empty: single nodes
+  // The groups that it takes; null: single nodes.
+  std::vector<Workload> (*matches)(const Node& root, const Graph::Users& users, const Graph& graph) = nullptr;
   // It reads workloads of float32 alone, and one of halves by its twin of float32.
   bool reads_twin = false;
 };

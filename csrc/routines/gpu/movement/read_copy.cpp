@@ -283,7 +283,7 @@ std::optional<Made> read_copy(const Workload& workload, const BasicOptions& opti
       return plan_pad(padding, element, shapes);
     };
   } else {
-    if (auto reason = standard_routines().find("cpu/copy")->rejects(workload, Target())) return not_made(why, *reason);
+    if (auto reason = reject_copy(workload)) return not_made(why, *reason);
     problem.plan = plan_as_cpu(workload, made.inputs);
   }
   problem.width = item_bytes(workload.outputs.front()->dtype());

@@ -1,3 +1,5 @@
+#include "routines/patterns/norm.h"
+
 #include "base/check.h"
 #include "routines/gpu/eltwise/steps.h"
 #include "routines/gpu/norm/families.h"
@@ -21,9 +23,7 @@ struct NormForm {
   double epsilon = 1e-5;
 };
 
-Expr add(const Expr& a, const Expr& b) {
-  return a + b;
-}
+constexpr auto add = [](const Expr& a, const Expr& b) { return a + b; };
 
 kernel::Kernel norm_kernel(const NormForm& f, const RowSchedule& schedule) {
   RowKernel k("norm", {}, schedule);
@@ -113,9 +113,7 @@ std::vector<std::string_view> norm_roots() {
 std::optional<Made> read_norm(const Workload& workload, const BasicOptions& options, std::string* why) {
   const Node& node = workload.root();
   if (options.together != 1) return not_made(why, "it takes plain arrays");
-  if (auto reason = standard_routines().find("cpu:float32/norm")->rejects(workload, Target())) {
-    return not_made(why, *reason);
-  }
+  if (auto reason = reject_norm(workload, DType::Float32)) return not_made(why, *reason);
   const Shape& shape = node.inputs.front()->shape();
   NormForm f;
   f.per_channel = node.op == "InstanceNormalization" || node.op == "GroupNormalization";

@@ -63,9 +63,7 @@ std::vector<std::string_view> resize_roots() {
 std::optional<Made> read_resize(const Workload& workload, const BasicOptions& options, std::string* why) {
   const Node& node = workload.root();
   if (options.together != 1) return not_made(why, "it takes plain arrays");
-  if (auto reason = standard_routines().find("cpu:float32/resize_nchw")->rejects(workload, Target())) {
-    return not_made(why, *reason);
-  }
+  if (auto reason = reject_resize(node, 0)) return not_made(why, *reason);
   const Shape &in = node.inputs.front()->shape(), &out = workload.outputs.front()->shape();
   if (!in.is_static() || !out.is_static()) return not_made(why, "its sizes are not constant");
   const Dims from = in.to_dims(), to = out.to_dims();
