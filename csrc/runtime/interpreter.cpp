@@ -1,4 +1,4 @@
-#include "runtime/frame.h"
+#include "runtime/interpreter.h"
 
 #include <algorithm>
 #include <chrono>
@@ -8,153 +8,39 @@
 #include "exec/dependencies.h"
 
 namespace neo {
-namespace {
 
-constexpr std::byte kGone{0xff};  // not a number in any floating-point dtype
+Interpreter::Interpreter(const Block& block, RunState& run) : block_(block), run_(run), frame_(block, run), lanes_(1) {}
 
-// Sets a symbol's value from its source; a known value must agree with it.
-void bind_symbol(SymbolValues& symbols, const SymbolSource& source, int64_t size, const std::string& slot) {
-  const auto place = [&] {
-    return source.symbol.formula ? str("the formula of ", source.symbol.name)
-                                 : str("axis ", source.axis, " of \"", slot, "\"");
-  };
-  const std::string& name = source.symbol.name;
-  const Range range = source.symbol.range;
-  NEO_CHECK(range.lo <= size && size <= range.hi, Shape, "run", "a size must lie in its range. Got ", name, "=", size,
-            ", expected ", range.lo, " to ", range.hi, " - at ", place());
-  auto [it, fresh] = symbols.emplace(name, size);
-  NEO_CHECK(fresh || it->second == size, Shape, "run", "one size has one value. Got ", name, "=", it->second,
-            " before and ", name, "=", size, " at ", place());
-}
-
-// Sizes that are numbers must be met; symbols take theirs from the tensor.
-void check_dims(const Slot& slot, const Dims& dims) {
-  if (!slot.type.is_tensor() || !slot.type.shape.has_rank()) return;
-  const auto& expected = slot.type.shape.dims();
-  bool fits = expected.size() == dims.size();
-  for (size_t a = 0; fits && a < expected.size(); ++a)
-    fits = !expected[a].is_constant() || expected[a].value() == dims[a];
-  NEO_CHECK(fits, Shape, "run", "a value must have the shape that its readers need. Got ", to_string(dims),
-            ", expected ", slot.type.shape.to_string(), " - at \"", slot.name, "\"");
-}
-
-// A plan trusts kinds and dtypes: those of tensors are as declared.
-void check_kind(const Slot& slot, const HostValue& value) {
-  if (!slot.type.is_tensor()) return;
-  const bool fits = value.kind == HostValue::Kind::Tensor &&
-                    (slot.type.dtype == DType::Undefined || value.tensor.dtype() == slot.type.dtype);
-  NEO_CHECK(fits, Type, "run", "a value must have the type that its readers need. Got ",
-            value.kind == HostValue::Kind::Tensor ? name(value.tensor.dtype()) : "no tensor", ", expected ",
-            slot.type.to_string(), " - at \"", slot.name, "\"");
-}
-
-// It trusts sizes as well, once they are known.
-void check_bound(const Slot& slot, const Dims& dims, const Dims& bound) {
-  NEO_CHECK(dims == bound, Shape, "run", "a value must have the shape that its readers need. Got ", to_string(dims),
-            ", expected ", slot.type.shape.to_string(), "=", to_string(bound), " - at \"", slot.name, "\"");
-}
-
-}  // namespace
-
-Frame::Frame(const Block& block, RunState& run)
-    : block_(block),
-      run_(run),
-      data_(block.slots.size(), nullptr),
-      host_(block.slots.size()),
-      bound_(block.regions.size()),
-      lanes_(1),
-      spare_(block.results.size()) {
-  for (const Region& region : block.regions) {
-    if (region.place >= static_cast<int>(kept_.size())) kept_.resize(static_cast<size_t>(region.place) + 1);
-  }
-  take_memory(static_cast<int64_t>(block.slots.size() * (sizeof(HostValue) + sizeof(std::byte*))));
-  for (size_t i = 0; i < block.slots.size(); ++i) {
-    const Slot& slot = block.slots[i];
-    if (kHasDevices && slot.device != DeviceKind::Cpu && !device_) {
-      NEO_ASSERT(run.device, "a plan with slots on a device needs one");
-      device_ = std::make_shared<DeviceFrame>(block, *run.device);
-    }
-    if (slot.storage == Slot::Storage::Constant) data_[i] = static_cast<std::byte*>(slot.constant.data());
-  }
-}
-
-int64_t Frame::arena_bytes() const {
-  int64_t total = 0;
+int64_t Interpreter::arena_bytes() const {
+  int64_t total = frame_.arena_bytes();
   for (const Lane& lane : lanes_) total += lane.scratch.capacity_bytes();
-  total += passing_.capacity_bytes();
-  for (const Arena& a : kept_) total += a.capacity_bytes();
-  total += growing_.bytes();
-  for (const auto& [block, frame] : children_) total += frame->arena_bytes();
+  for (const auto& [block, child] : children_) total += child->arena_bytes();
   return total;
 }
 
-Tensor Frame::result_memory(size_t result, DType dtype, const Dims& dims) {
-  if (&block_ == run_.outermost && result < run_.outputs.size()) {
-    const Tensor& given = run_.outputs[result];
-    if (given.defined() && given.dtype() == dtype && given.dims() == dims) return given;
-  }
-  if (dtype == DType::String) return Tensor(dtype, dims);
-  constexpr size_t kKept = 2;
-  auto& spare = spare_[result];
-  const int64_t bytes = element_count(dims) * item_bytes(dtype);
-  // A caller's result takes no more memory than it needs; that of a loop's body may be longer the next time.
-  const bool is_body = &block_ != run_.root;
-  int64_t capacity = bytes;
-  for (const Tensor& t : spare) {
-    if (is_body && t.bytes() < bytes) capacity = std::max(capacity, t.bytes() + t.bytes() / 2);
-    if (t.owner().use_count() == 1 && (is_body ? t.bytes() >= bytes : t.bytes() == bytes))
-      return Tensor(dtype, dims, t.data(), t.owner());
-  }
-  if (spare.size() >= kKept) spare.erase(spare.begin());
-  spare.emplace_back(DType::UInt8, Dims{std::max<int64_t>(capacity, 1)});
-  return Tensor(dtype, dims, spare.back().data(), spare.back().owner());
-}
-
-void Frame::take_arguments(std::span<const HostValue> arguments, const SymbolValues& outer) {
-  NEO_ASSERT(arguments.size() == block_.arguments.size());
-  symbols_ = outer;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const auto slot = static_cast<size_t>(block_.arguments[i]);
-    check_kind(block_.slots[slot], arguments[i]);
-    host_[slot] = arguments[i];
-    data_[slot] = nullptr;
-    if (arguments[i].kind != HostValue::Kind::Tensor) continue;
-    check_dims(block_.slots[slot], arguments[i].tensor.dims());
-    data_[slot] = static_cast<std::byte*>(arguments[i].tensor.data());
-  }
-}
-
-std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const SymbolValues& outer) {
-  take_arguments(arguments, outer);
+std::vector<HostValue> Interpreter::call(std::span<const HostValue> arguments, const SymbolValues& outer) {
+  frame_.take_arguments(arguments, outer);
   for (size_t r = 0; r < block_.regions.size(); ++r) {
     enter_region(r);
     run_region(block_.regions[r]);
-    for (const int slot : block_.regions[r].released) host_[static_cast<size_t>(slot)] = {};
+    frame_.release(block_.regions[r].released);
   }
-  std::vector<HostValue> results;
-  results.reserve(block_.results.size());
-  for (size_t i = 0; i < block_.results.size(); ++i) {
-    const int slot = block_.results[i];
-    const auto rest = block_.results.begin() + static_cast<std::ptrdiff_t>(i) + 1;
-    // Values of many parts are handed out rather than copied.
-    HostValue& held = host_[static_cast<size_t>(slot)];
-    const bool is_last = !held.items.empty() && std::find(rest, block_.results.end(), slot) == block_.results.end();
-    HostValue value = is_last ? std::move(held) : read(slot);
-    if (value.kind == HostValue::Kind::Tensor && !value.tensor.owner()) value.tensor = copy_tensor(value.tensor);
-    results.push_back(std::move(value));
-  }
-  for (HostValue& v : host_) v = {};
-  return results;
+  return frame_.take_results();
 }
 
-void Frame::run_region(const Region& region) {
+void Interpreter::enter_region(size_t index) {
+  frame_.enter_region(index);
+  lanes_.front().scratch.reserve(frame_.binding().scratch_bytes);
+}
+
+void Interpreter::run_region(const Region& region) {
   if (run_.shuffle) return run_shuffled(region);
   if (has_executors(region)) return run_together(region);
   // A trace and an observer are told of every item.
-  const bool together = device_ && !run_.trace && !run_.observer;
+  const bool together = frame_.device() && !run_.trace && !run_.observer;
   for (size_t i = 0; i < region.items.size();) {
     size_t count = 0;
-    if (kHasDevices && together) count = device_->run_together(i);
+    if (kHasDevices && together) count = frame_.device()->run_together(i);
     if (count > 0) {
       run_.budget->checkpoint();
       i += count;
@@ -165,20 +51,17 @@ void Frame::run_region(const Region& region) {
   }
 }
 
-bool Frame::has_executors(const Region& region) const {
+bool Interpreter::has_executors(const Region& region) const {
   // An observer is told of values in the order of the list.
   return run_.teams.size() > 1 && run_.root == &block_ && run_.observer == nullptr && has_branches(region.dependencies);
 }
 
-void Frame::run_together(const Region& region) {
+void Interpreter::run_together(const Region& region) {
   // Other executors do not check what is checked here, or what the caller's checks (Dependencies::needs_caller).
-  for (size_t i = 0; i < binding_->late_bytes.size(); ++i) {
-    const size_t memory = memory_of(i);
-    if (block_.slots[memory].storage == Slot::Storage::Argument) check_late(static_cast<int>(i), memory);
-  }
+  frame_.check_arguments();
   const size_t executors = run_.teams.size();
   if (lanes_.size() < executors) lanes_.resize(executors);
-  for (Lane& lane : lanes_) lane.scratch.reserve(binding_->scratch_bytes);
+  for (Lane& lane : lanes_) lane.scratch.reserve(frame_.binding().scratch_bytes);
   size_t arguments = 0;
   for (const Item& item : region.items) {
     if (const auto* call = std::get_if<StepItem>(&item.what))
@@ -193,20 +76,20 @@ void Frame::run_together(const Region& region) {
   }
 
   struct Call {
-    Frame& frame;
+    Interpreter& interpreter;
     const Region& region;
   } call{*this, region};
   Scheduler<CriticalPathFirst>::Work work;
   work.order = &region.dependencies;
   work.context = &call;
   work.execute = [](void* context, uint32_t index, int executor) {
-    const auto& [frame, items] = *static_cast<const Call*>(context);
+    const auto& [interpreter, items] = *static_cast<const Call*>(context);
     const Item& item = items.items[index];
-    if (executor > 0) return frame.execute_beside(item, index, executor);
-    frame.execute(item, index);
+    if (executor > 0) return interpreter.execute_beside(item, index, executor);
+    interpreter.execute(item, index);
     return true;
   };
-  work.wait = [](void* context) { static_cast<const Call*>(context)->frame.run_.budget->checkpoint(); };
+  work.wait = [](void* context) { static_cast<const Call*>(context)->interpreter.run_.budget->checkpoint(); };
   if (!run_.scheduler->run(work, *run_.executors)) {
     run_.budget->checkpoint();
     NEO_ASSERT(false, "an executor stopped without a reason");
@@ -220,131 +103,11 @@ void Frame::run_together(const Region& region) {
                    [](const TraceEvent& a, const TraceEvent& b) { return a.end_ns < b.end_ns; });
 }
 
-void Frame::run_shuffled(const Region& region) {
+void Interpreter::run_shuffled(const Region& region) {
   for (const uint32_t i : shuffled_order(region.dependencies, *run_.shuffle)) execute(region.items[i], i);
 }
 
-void Frame::enter_region(size_t index) {
-  const Region& region = block_.regions[index];
-  for (const SymbolSource& source : region.sources) {
-    if (source.symbol.formula) {
-      bind_symbol(symbols_, source, source.symbol.formula->evaluate(symbols_), {});
-      continue;
-    }
-    const auto slot = static_cast<size_t>(source.slot);
-    const Slot& from = block_.slots[slot];
-    const Dims& dims = dims_of(slot);
-    NEO_CHECK(static_cast<int>(dims.size()) == from.type.shape.rank(), Shape, "run", "rank must be as declared. Got ",
-              to_string(dims), ", expected ", from.type.shape.to_string(), " - at \"", from.name, "\"");
-    bind_symbol(symbols_, source, dims[static_cast<size_t>(source.axis)], from.name);
-  }
-  growing_.measure(block_, index, host_, symbols_);
-  auto& bound = bound_[index];
-  if (!bound || bound->symbols != symbols_ || bound->growths != growing_.growths())
-    bound = run_.bindings->get(block_, region, symbols_, growing_.growths());
-  binding_ = bound.get();
-  region_ = index;
-  for (int caller_owned : binding_->caller_owned) {
-    const auto slot = static_cast<size_t>(caller_owned);
-    if (host_[slot].kind == HostValue::Kind::Tensor)
-      check_bound(block_.slots[slot], host_[slot].tensor.dims(), binding_->dims[slot]);
-  }
-
-  passing_.reserve(binding_->passing_bytes);
-  std::byte* passing = passing_.data();
-  std::byte* kept = nullptr;
-  if (region.place >= 0) {
-    Arena& arena = kept_[static_cast<size_t>(region.place)];
-    arena.reserve(binding_->kept_bytes);
-    kept = arena.data();
-  }
-  if (run_.shuffle) {
-    std::fill_n(passing, passing_.capacity_bytes(), kGone);
-    if (kept != nullptr) std::fill_n(kept, binding_->kept_bytes, kGone);
-  }
-  lanes_.front().scratch.reserve(binding_->scratch_bytes);
-  for (size_t i = 0; i < region.planned.size(); ++i) {
-    const auto slot = static_cast<size_t>(region.planned[i]);
-    data_[slot] = (region.outlives[i] ? kept : passing) + binding_->offset[slot];
-  }
-  place_growths();
-  if (kHasDevices && device_) device_->enter_region(index, bound);
-  for (size_t r = 0; r < block_.results.size(); ++r) {
-    const auto slot = static_cast<size_t>(block_.results[r]);
-    const Slot& s = block_.slots[slot];
-    if (s.storage == Slot::Storage::Result && binding_->sized[slot] && host_[slot].kind == HostValue::Kind::Empty) {
-      host_[slot] = result_memory(r, s.type.dtype, binding_->dims[slot]);
-      data_[slot] = static_cast<std::byte*>(host_[slot].tensor.data());
-    }
-  }
-}
-
-void Frame::place_growths() {
-  const auto& growths = growing_.growths();
-  for (size_t g = 0; g < growths.size(); ++g) {
-    if (growths[g].region != region_) continue;
-    const auto whole = static_cast<size_t>(growths[g].whole);
-    const Tensor& past = host_[static_cast<size_t>(growths[g].past)].tensor;
-    host_[whole] = growing_.place(g, past, block_.slots[whole].type.dtype, binding_->dims[whole]);
-    data_[whole] = static_cast<std::byte*>(host_[whole].tensor.data());
-    host_[static_cast<size_t>(growths[g].result)] = host_[whole];  // until parts of it are gathered
-  }
-}
-
-// False: the step gathers nothing that grows, or finds an index outside, which it says.
-bool Frame::gather_grown(const StepItem& call, size_t item) {
-  const auto& growths = growing_.growths();
-  for (size_t g = 0; g < growths.size(); ++g) {
-    const Growth& growth = growths[g];
-    if (growth.gathered_axis < 0 || growth.gather_region != region_ || growth.gather != item) continue;
-    const auto result = static_cast<size_t>(growth.result);
-    auto gathered = growing_.gather(g, host_[static_cast<size_t>(growth.whole)].tensor, read(call.inputs[1]).tensor);
-    const bool is_done = gathered.has_value();
-    if (!is_done) gathered = Tensor(block_.slots[result].type.dtype, binding_->dims[result]);
-    host_[result] = std::move(*gathered);
-    return is_done;
-  }
-  return false;
-}
-
-const Dims& Frame::dims_of(size_t slot) const {
-  const bool on_host = !kHasDevices || block_.slots[slot].device == DeviceKind::Cpu;
-  return on_host ? host_[slot].tensor.dims() : device_->dims_of(slot);
-}
-
-HostValue Frame::read(int index) const {
-  if (index < 0) return {};
-  const auto i = static_cast<size_t>(index);
-  const Slot& slot = block_.slots[i];
-  if (kHasDevices && slot.device != DeviceKind::Cpu) return device_->read(i);
-  if (slot.storage == Slot::Storage::Constant) return Tensor(slot.constant);
-  if (host_[i].kind != HostValue::Kind::Empty) return host_[i];
-  if (slot.storage == Slot::Storage::Dynamic || (slot.storage == Slot::Storage::Argument && data_[i] == nullptr))
-    return {};
-  NEO_ASSERT(binding_->sized[i], "a step reads \"", slot.name, "\" whose size is not known");
-  check_late(index, memory_of(i));
-  std::byte* p = slot.storage == Slot::Storage::View
-                     ? static_cast<std::byte*>(read(slot.base).tensor.data()) + binding_->view_bytes[i]
-                     : data_[i];
-  return Tensor(slot.type.dtype, binding_->dims[i], p, nullptr);
-}
-
-size_t Frame::memory_of(size_t slot) const {
-  while (block_.slots[slot].storage == Slot::Storage::View) slot = static_cast<size_t>(block_.slots[slot].base);
-  return slot;
-}
-
-void Frame::check_late(int view, size_t memory) const {
-  if (binding_->late_bytes.empty()) return;
-  const int64_t wanted = binding_->late_bytes[static_cast<size_t>(view)];
-  if (wanted == 0) return;
-  const HostValue& value = host_[memory];
-  const int64_t held = value.kind == HostValue::Kind::Tensor ? value.tensor.bytes() : 0;
-  NEO_CHECK(wanted <= held, Shape, "run", "a part must lie in its whole. Got ", wanted, " bytes of ", held, " - at \"",
-            block_.slots[static_cast<size_t>(view)].name, "\"");
-}
-
-void Frame::execute(const Item& item, size_t index) {
+void Interpreter::execute(const Item& item, size_t index) {
   run_.budget->checkpoint();
   const int64_t start = run_.trace ? steady_now_ns() : 0;
   if (const auto* step = std::get_if<StepItem>(&item.what)) {
@@ -361,7 +124,7 @@ void Frame::execute(const Item& item, size_t index) {
 }
 
 // A kernel's step on another executor than the caller's, which must not throw; false: the call is over.
-bool Frame::execute_beside(const Item& item, size_t index, int executor) {
+bool Interpreter::execute_beside(const Item& item, size_t index, int executor) {
   const auto lane = static_cast<size_t>(executor);
   if (run_.budget->is_over()) return false;
   const int64_t start = run_.trace ? steady_now_ns() : 0;
@@ -371,115 +134,91 @@ bool Frame::execute_beside(const Item& item, size_t index, int executor) {
   return !run_.budget->quota().seconds || !run_.budget->is_over();
 }
 
-void Frame::record(const Item& item, int64_t start_ns, int executor, std::vector<TraceEvent>& events) {
+void Interpreter::record(const Item& item, int64_t start_ns, int executor, std::vector<TraceEvent>& events) {
   const int64_t device_ns = kHasDevices && run_.device && item.device != DeviceKind::Cpu ? run_.device->take_ns() : 0;
   const int64_t end = steady_now_ns();
   const int iteration = executor == 0 ? run_.iteration : -1;
-  events.push_back({&item, device_ns > 0 ? end - device_ns : start_ns, end, iteration, executor, bound_[region_]});
+  events.push_back({&item, device_ns > 0 ? end - device_ns : start_ns, end, iteration, executor, frame_.bound()});
 }
 
-std::byte* Frame::address_of(int index) const {
-  if (index < 0) return nullptr;
-  int64_t bytes = 0;
-  auto i = static_cast<size_t>(index);
-  while (block_.slots[i].storage == Slot::Storage::View) {
-    bytes += binding_->view_bytes[i];
-    i = static_cast<size_t>(block_.slots[i].base);
-  }
-  check_late(index, i);
-  return data_[i] + bytes;
-}
-
-void Frame::run_copy(const StepItem& call) {
+void Interpreter::run_copy(const StepItem& call) {
   const auto from = static_cast<size_t>(call.inputs.front()), to = static_cast<size_t>(call.outputs.front());
   const Slot& slot = block_.slots[to];
-  NEO_ASSERT(binding_->sized[to], "a copy makes \"", slot.name, "\" whose size is not known");
-  const int64_t bytes = element_count(slot.layout.physical_dims(binding_->dims[to])) * item_bytes(slot.type.dtype);
+  NEO_ASSERT(frame_.binding().sized[to], "a copy makes \"", slot.name, "\" whose size is not known");
+  const int64_t bytes =
+      element_count(slot.layout.physical_dims(frame_.binding().dims[to])) * item_bytes(slot.type.dtype);
   if (slot.device == DeviceKind::Cpu) {
-    device_->read(from, {address_of(call.outputs.front()), static_cast<size_t>(bytes)});
+    frame_.device()->read(from, {frame_.address_of(call.outputs.front()), static_cast<size_t>(bytes)});
   } else {
-    device_->write(to, {address_of(call.inputs.front()), static_cast<size_t>(bytes)});
+    frame_.device()->write(to, {frame_.address_of(call.inputs.front()), static_cast<size_t>(bytes)});
   }
 }
 
-void Frame::run_kernel(const StepItem& call, size_t item, int executor) {
-  const Prepared& prepared = binding_->prepared[item];
+void Interpreter::run_kernel(const StepItem& call, size_t item, int executor) {
+  const Prepared& prepared = frame_.binding().prepared[item];
   if (prepared.is_idle) return;
   Lane& lane = lanes_[static_cast<size_t>(executor)];
   lane.pointers.clear();
-  for (int slot : call.inputs) lane.pointers.push_back(address_of(slot));
-  for (int slot : call.outputs) lane.pointers.push_back(address_of(slot));
-  if (!binding_->append_bytes.empty()) lane.pointers.back() += binding_->append_bytes[item];
+  for (int slot : call.inputs) lane.pointers.push_back(frame_.address_of(slot));
+  for (int slot : call.outputs) lane.pointers.push_back(frame_.address_of(slot));
+  if (!frame_.binding().append_bytes.empty()) lane.pointers.back() += frame_.binding().append_bytes[item];
   static_cast<const KernelStep&>(*call.step)
       .run(prepared.bytes.data(), lane.pointers.data(), lane.scratch.data(),
            *run_.teams[static_cast<size_t>(executor)]);
 }
 
-void Frame::run_step(const StepItem& call, size_t item) {
+void Interpreter::run_step(const StepItem& call, size_t item) {
   if (call.step->kind() == Step::Kind::Kernel) {
     run_kernel(call, item, 0);
     if (run_.budget->quota().seconds) run_.budget->checkpoint();  // a late team leaves tasks out
     return;
   }
-  if (kHasDevices && call.step->kind() == Step::Kind::Device) return device_->run(call, item);
+  if (kHasDevices && call.step->kind() == Step::Kind::Device) return frame_.device()->run(call, item);
   if (kHasDevices && call.step->kind() == Step::Kind::Copy) return run_copy(call);
-  if (gather_grown(call, item)) return;
+  if (frame_.gather_grown(call, item)) return;
   std::vector<HostValue> inputs;
   inputs.reserve(call.inputs.size());
-  for (int slot : call.inputs) inputs.push_back(read(slot));
+  for (int slot : call.inputs) inputs.push_back(frame_.read(slot));
   std::vector<HostValue> outputs(call.outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (call.outputs[i] >= 0 && block_.slots[static_cast<size_t>(call.outputs[i])].storage != Slot::Storage::Dynamic) {
-      outputs[i] = read(call.outputs[i]);
+      outputs[i] = frame_.read(call.outputs[i]);
     }
   }
   static_cast<const HostStep&>(*call.step).run(inputs, outputs, *run_.teams.front());
   if (run_.budget->quota().seconds) run_.budget->checkpoint();  // a late team leaves tasks out
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (call.outputs[i] >= 0 && block_.slots[static_cast<size_t>(call.outputs[i])].storage == Slot::Storage::Dynamic) {
-      store_owned(call.outputs[i], std::move(outputs[i]));
+      frame_.store(call.outputs[i], std::move(outputs[i]));
     }
   }
 }
 
-void Frame::store_owned(int index, HostValue value) {
-  const auto i = static_cast<size_t>(index);
-  const Slot& slot = block_.slots[i];
-  check_kind(slot, value);
-  if (value.kind == HostValue::Kind::Tensor) {
-    const Tensor& t = value.tensor;
-    check_dims(slot, t.dims());
-    if (binding_->sized[i]) check_bound(slot, t.dims(), binding_->dims[i]);
-    data_[i] = static_cast<std::byte*>(t.data());
-  }
-  host_[i] = std::move(value);
-}
-
-void Frame::run_dims(const DimsItem& item) {
+void Interpreter::run_dims(const DimsItem& item) {
   const auto i = static_cast<size_t>(item.output);
   const DType dtype = block_.slots[i].type.dtype;
   const int64_t width = item_bytes(dtype);
   for (size_t e = 0; e < item.elements.size(); ++e) {
-    store_int64(dtype, data_[i] + static_cast<int64_t>(e) * width, item.elements[e].evaluate(symbols_));
+    store_int64(dtype, frame_.data(i) + static_cast<int64_t>(e) * width, item.elements[e].evaluate(frame_.symbols()));
   }
 }
 
-Frame& Frame::child(const Block& block) {
-  auto& frame = children_[&block];
-  if (!frame) frame = std::make_unique<Frame>(block, run_);
-  return *frame;
+Interpreter& Interpreter::child(const Block& block) {
+  auto& child = children_[&block];
+  if (!child) child = std::make_unique<Interpreter>(block, run_);
+  return *child;
 }
 
-void Frame::run_if(const IfItem& item) {
-  const Tensor predicate = read(item.predicate).tensor;
+void Interpreter::run_if(const IfItem& item) {
+  const Tensor predicate = frame_.read(item.predicate).tensor;
   NEO_CHECK(predicate.size() == 1, Shape, "If", "the condition must hold one element. Got ",
             to_string(predicate.dims()));
   std::vector<HostValue> arguments;
-  for (int slot : item.arguments) arguments.push_back(read(slot));
+  for (int slot : item.arguments) arguments.push_back(frame_.read(slot));
   const Block& block = load_int64(DType::Bool, predicate.data()) ? *item.then_block : *item.else_block;
-  std::vector<HostValue> results = child(block).call(arguments, symbols_);
+  std::vector<HostValue> results = child(block).call(arguments, frame_.symbols());
   for (size_t i = 0; i < item.results.size(); ++i) {
-    if (item.results[i] >= 0) store_owned(item.results[i], std::move(results[i]));
+    if (item.results[i] >= 0) frame_.store(item.results[i], std::move(results[i]));
   }
 }
 

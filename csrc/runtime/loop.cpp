@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "ir/strings.h"
-#include "runtime/frame.h"
+#include "runtime/interpreter.h"
 #include "runtime/steady_loop.h"
 
 namespace neo {
@@ -155,43 +155,48 @@ Tensor scalar_for(const Slot& argument, DType dtype, int64_t number) {
 
 }  // namespace
 
-void Frame::run_loop(const LoopItem& item) {
-  const bool is_scan = item.kind == LoopItem::Kind::Scan;
-  std::vector<HostValue> scanned;
-  for (int slot : item.scanned) scanned.push_back(read(slot));
-
-  int64_t trips = std::numeric_limits<int64_t>::max();
-  bool go = true;     // what the body's condition said last
-  bool ends = false;  // whether that ends the loop: a Loop that was given a condition, or no bound
-  if (is_scan) {
+LoopBounds Interpreter::loop_bounds(const LoopItem& item, std::span<const HostValue> scanned) const {
+  LoopBounds bounds;
+  if (item.kind == LoopItem::Kind::Scan) {
     for (size_t i = 0; i < scanned.size(); ++i) {
       const Dims& dims = scanned[i].tensor.dims();
       const int axis = checked_axis(item.scanned_axes[i].axis, static_cast<int>(dims.size()));
       const int64_t length = dims[static_cast<size_t>(axis)];
-      NEO_CHECK(i == 0 || length == trips, Shape, "Scan", "scanned inputs must have one length. Got ", length,
-                ", expected ", trips);
-      trips = length;
+      NEO_CHECK(i == 0 || length == bounds.trips, Shape, "Scan", "scanned inputs must have one length. Got ", length,
+                ", expected ", bounds.trips);
+      bounds.trips = length;
     }
-  } else {
-    if (item.trip_count >= 0) {
-      const Tensor count = read(item.trip_count).tensor;
-      NEO_CHECK(!count.defined() || count.size() == 1, Shape, "Loop", "the trip count must hold one element. Got ",
-                to_string(count.dims()));
-      trips = count.defined() ? load_int64(count.dtype(), count.data()) : trips;
-    }
-    ends = item.condition >= 0 || trips == std::numeric_limits<int64_t>::max();
-    if (item.condition >= 0) go = as_bool(read(item.condition));
+    return bounds;
   }
+  if (item.trip_count >= 0) {
+    const Tensor count = frame_.read(item.trip_count).tensor;
+    NEO_CHECK(!count.defined() || count.size() == 1, Shape, "Loop", "the trip count must hold one element. Got ",
+              to_string(count.dims()));
+    if (count.defined()) bounds.trips = load_int64(count.dtype(), count.data());
+  }
+  bounds.ends = item.condition >= 0 || bounds.trips == std::numeric_limits<int64_t>::max();
+  if (item.condition >= 0) bounds.starts = as_bool(frame_.read(item.condition));
+  return bounds;
+}
+
+void Interpreter::run_loop(const LoopItem& item) {
+  const bool is_scan = item.kind == LoopItem::Kind::Scan;
+  std::vector<HostValue> scanned;
+  for (int slot : item.scanned) scanned.push_back(frame_.read(slot));
+
+  const LoopBounds bounds = loop_bounds(item, scanned);
+  const int64_t trips = bounds.trips;
+  bool go = bounds.starts;  // what the body's condition said last
 
   std::vector<HostValue> carried;
-  for (int slot : item.carried) carried.push_back(read(slot));
+  for (int slot : item.carried) carried.push_back(frame_.read(slot));
   std::vector<HostValue> captured;
-  for (int slot : item.captured) captured.push_back(read(slot));
+  for (int slot : item.captured) captured.push_back(frame_.read(slot));
   std::vector<Collector> collected;
   for (const LoopItem::Axis& axis : item.collected_axes) collected.emplace_back(axis);
 
-  Frame& body = child(*item.body);
-  body.growing_.begin(item, trips);
+  Interpreter& body = child(*item.body);
+  body.frame_.growing().begin(item, trips);
   const auto body_argument = [&](size_t i) -> const Slot& {
     return item.body->slots[static_cast<size_t>(item.body->arguments[i])];
   };
@@ -213,7 +218,7 @@ void Frame::run_loop(const LoopItem& item) {
   };
   // Runs the iterations after the first where they are all alike.
   const auto run_steadily = [&] {
-    SteadyLoop::State state{is_scan, ends, go, trips, 1, {}, carried, {}, {}};
+    SteadyLoop::State state{is_scan, bounds.ends, go, trips, 1, {}, carried, {}, {}};
     for (size_t s = 0; s < scanned.size(); ++s) {
       const LoopItem::Axis& axis = item.scanned_axes[s];
       state.scanned.push_back({scanned[s].tensor, checked_axis(axis.axis, scanned[s].tensor.rank()), axis.reverse});
@@ -221,25 +226,25 @@ void Frame::run_loop(const LoopItem& item) {
     for (const Collector& c : collected) state.collected.push_back(c.begin());
     make_arguments(1);
     state.arguments = arguments;
-    if (!SteadyLoop(body).run(state, symbols_)) return false;
+    if (!SteadyLoop(body).run(state, frame_.symbols())) return false;
     carried = std::move(state.carried);
     for (size_t c = 0; c < collected.size(); ++c) collected[c].finish(std::move(state.collected[c].whole));
     return true;
   };
-  for (int64_t i = 0; (go || !ends) && i < trips; ++i) {
-    if (i == 1 && body.growing_.growths().empty() && run_steadily()) break;
+  for (int64_t i = 0; (go || !bounds.ends) && i < trips; ++i) {
+    if (i == 1 && body.frame_.growing().growths().empty() && run_steadily()) break;
     run_.iteration = static_cast<int>(std::min<int64_t>(i, std::numeric_limits<int>::max()));
     run_.budget->checkpoint();  // a body may have no item
     make_arguments(i);
     for (HostValue& v : carried) v = {};
-    std::vector<HostValue> results = body.call(arguments, symbols_);
+    std::vector<HostValue> results = body.call(arguments, frame_.symbols());
     size_t r = 0;
     if (!is_scan) go = as_bool(results[r++]);
     for (HostValue& v : carried) v = std::move(results[r++]);
     for (Collector& c : collected) c.add(std::move(results[r++].tensor));
   }
   run_.iteration = outer_iteration;
-  body.growing_.end(carried, item.results);
+  body.frame_.growing().end(carried, item.results);
 
   for (size_t i = 0; i < item.results.size(); ++i) {
     if (item.results[i] < 0) continue;
@@ -248,10 +253,10 @@ void Frame::run_loop(const LoopItem& item) {
       if (value.kind == HostValue::Kind::Tensor && !value.tensor.owner()) {
         value.tensor = copy_tensor(value.tensor);
       }
-      store_owned(item.results[i], std::move(value));
+      frame_.store(item.results[i], std::move(value));
     } else {
       const Type& declared = block_.slots[static_cast<size_t>(item.results[i])].type;
-      store_owned(item.results[i], collected[i - carried.size()].stack(declared, symbols_));
+      frame_.store(item.results[i], collected[i - carried.size()].stack(declared, frame_.symbols()));
     }
   }
 }

@@ -1,7 +1,7 @@
 #include <cstring>
 
 #include "exec/dependencies.h"
-#include "runtime/frame.h"
+#include "runtime/interpreter.h"
 
 namespace neo {
 namespace {
@@ -53,10 +53,10 @@ HostValue copy_value(const HostValue& value) {
 
 }  // namespace
 
-void Frame::observe(const Item& item) const {
+void Interpreter::observe(const Item& item) const {
   for (const int index : uses_of(item).writes) {
     const Slot& slot = block_.slots[static_cast<size_t>(index)];
-    const HostValue value = read(index);
+    const HostValue value = frame_.read(index);
     const bool is_plain = value.kind != HostValue::Kind::Tensor || slot.layout.is_plain();
     const Tensor& tensor = value.tensor;
     (*run_.observer)(item, slot.name,

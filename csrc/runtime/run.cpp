@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/float_mode.h"
-#include "runtime/frame.h"
+#include "runtime/interpreter.h"
 #include "runtime/limited_team.h"
 #include "runtime/plan_device.h"
 
@@ -79,7 +79,7 @@ Run::Run(std::shared_ptr<const Plan> plan, std::shared_ptr<BindingCache> binding
   }
   state_->budget = std::make_shared<Budget>(quota);
   state_->root = plan_->root.get();
-  frame_ = std::make_unique<Frame>(*plan_->root, *state_);
+  interpreter_ = std::make_unique<Interpreter>(*plan_->root, *state_);
 }
 
 Run::~Run() = default;
@@ -99,7 +99,7 @@ std::vector<HostValue> Run::call(std::span<const HostValue> inputs, Executors& e
     };
     poll = &polled;
   }
-  state.budget->start(frame_->arena_bytes(), &state.cancelled, poll);
+  state.budget->start(interpreter_->arena_bytes(), &state.cancelled, poll);
   const BudgetScope scope(state.budget);
   std::vector<LimitedTeam> limited;
   if (state.budget->quota().seconds) limited.reserve(static_cast<size_t>(executors.size()));
@@ -116,7 +116,7 @@ std::vector<HostValue> Run::call(std::span<const HostValue> inputs, Executors& e
   for (size_t i = 0; i < inputs.size(); ++i) {
     check_value(inputs[i], root.slots[static_cast<size_t>(root.arguments[i])].type, plan_->input_names[i]);
   }
-  std::vector<HostValue> results = frame_->call(inputs, {});
+  std::vector<HostValue> results = interpreter_->call(inputs, {});
   // The caller may write to what it gets: nothing of the plan's or of its own inputs.
   for (size_t i = 0; i < results.size(); ++i) {
     const int slot = root.results[i];
@@ -155,7 +155,7 @@ void Run::set_shuffle(std::optional<uint64_t> seed) {
 }
 
 int64_t Run::arena_bytes() const {
-  return frame_->arena_bytes();
+  return interpreter_->arena_bytes();
 }
 
 }  // namespace neo

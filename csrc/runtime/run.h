@@ -12,7 +12,7 @@
 
 namespace neo {
 
-class Frame;
+class Interpreter;
 class PlanDevice;
 struct RunState;
 
@@ -49,7 +49,7 @@ class Run {
  private:
   std::shared_ptr<const Plan> plan_;
   std::unique_ptr<RunState> state_;
-  std::unique_ptr<Frame> frame_;
+  std::unique_ptr<Interpreter> interpreter_;
 };
 
 }  // namespace neo

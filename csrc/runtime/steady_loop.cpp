@@ -53,7 +53,8 @@ void SteadyLoop::Part::scatter(int64_t i, int64_t trips, const std::byte* from) 
 }
 
 bool SteadyLoop::are_steps_alike() const {
-  if (body_.run_.trace || body_.run_.observer || body_.device_ || body_.block_.regions.size() != 1) return false;
+  if (body_.run_.trace || body_.run_.observer || body_.frame_.device() || body_.block_.regions.size() != 1)
+    return false;
   const auto& items = body_.block_.regions.front().items;
   return std::all_of(items.begin(), items.end(), [](const Item& item) {
     const auto* call = std::get_if<StepItem>(&item.what);
@@ -67,20 +68,20 @@ std::optional<Dims> SteadyLoop::dims_of(int slot) const {
   const Slot& s = body_.block_.slots[i];
   if (!s.type.is_tensor() || s.type.dtype == DType::String || s.device != DeviceKind::Cpu) return std::nullopt;
   if (s.storage == Slot::Storage::Constant) return s.constant.dims();
-  if (s.storage == Slot::Storage::Argument) return body_.host_[i].tensor.dims();
-  if (s.storage == Slot::Storage::Dynamic || !body_.binding_->sized[i]) return std::nullopt;
-  return body_.binding_->dims[i];
+  if (s.storage == Slot::Storage::Argument) return body_.frame_.host()[i].tensor.dims();
+  if (s.storage == Slot::Storage::Dynamic || !body_.frame_.binding().sized[i]) return std::nullopt;
+  return body_.frame_.binding().dims[i];
 }
 
 bool SteadyLoop::fits(const State& state) const {
   const Block& block = body_.block_;
-  const Binding& binding = *body_.binding_;
+  const Binding& binding = body_.frame_.binding();
   if (!binding.late_bytes.empty()) return false;
   for (const Item& item : block.regions.front().items) {
     const auto* call = std::get_if<StepItem>(&item.what);
     if (is_host_step(item)) {
       const auto is_planned = [&](int slot) {
-        return slot < 0 || (dims_of(slot) && (body_.binding_->sized[static_cast<size_t>(slot)]));
+        return slot < 0 || (dims_of(slot) && (body_.frame_.binding().sized[static_cast<size_t>(slot)]));
       };
       if (!std::all_of(call->inputs.begin(), call->inputs.end(), is_planned) ||
           !std::all_of(call->outputs.begin(), call->outputs.end(), is_planned))
@@ -130,7 +131,7 @@ void SteadyLoop::allocate(State& state) {
 // Views are looked up once: an iteration moves pointers of slots alone.
 void SteadyLoop::find_calls() {
   const Block& block = body_.block_;
-  const Binding& binding = *body_.binding_;
+  const Binding& binding = body_.frame_.binding();
   const auto add_place = [&](int slot) {
     Place place{static_cast<size_t>(std::max(slot, 0)), 0};
     while (block.slots[place.slot].storage == Slot::Storage::View) {
@@ -167,7 +168,7 @@ void SteadyLoop::find_calls() {
 void SteadyLoop::run_calls() {
   const size_t none = body_.block_.slots.size();
   const auto address = [&](const Place& place) {
-    return place.slot == none ? nullptr : body_.data_[place.slot] + place.bytes;
+    return place.slot == none ? nullptr : body_.frame_.data(place.slot) + place.bytes;
   };
   const bool has_quota = body_.run_.budget->quota().seconds.has_value();
   for (size_t c = 0; c < calls_.size(); ++c) {
@@ -192,26 +193,25 @@ void SteadyLoop::run_calls() {
 bool SteadyLoop::run(State& state, const SymbolValues& outer) {
   const bool is_bounded = state.trips < std::numeric_limits<int64_t>::max();
   if (!are_steps_alike() || (!state.collected.empty() && (state.ends || !is_bounded))) return false;
-  body_.take_arguments(state.arguments, outer);
+  body_.frame_.take_arguments(state.arguments, outer);
   body_.enter_region(0);
-  const auto leave = [&] {
-    for (HostValue& v : body_.host_) v = {};
-  };
   if (!fits(state)) {
-    leave();
+    body_.frame_.clear();
     return false;
   }
   allocate(state);
   find_calls();
   // Steps that read tensors take their memory from where the pointers are by then.
-  const std::vector<HostValue> held = body_.host_;
+  const std::vector<HostValue> held = body_.frame_.host();
   for (size_t i = 0; i < held.size(); ++i) {
     const Slot::Storage storage = body_.block_.slots[i].storage;
-    if (storage == Slot::Storage::Argument || storage == Slot::Storage::Result) body_.host_[i] = {};
+    if (storage == Slot::Storage::Argument || storage == Slot::Storage::Result) body_.frame_.host()[i] = {};
   }
   const Block& block = body_.block_;
   const size_t first = state.is_scan ? 0 : 2, results = state.is_scan ? 0 : 1, carried = state.carried.size();
-  const auto argument = [&](size_t i) -> std::byte*& { return body_.data_[static_cast<size_t>(block.arguments[i])]; };
+  const auto argument = [&](size_t i) -> std::byte*& {
+    return body_.frame_.data(static_cast<size_t>(block.arguments[i]));
+  };
   const auto is_result = [&](int slot) {
     return block.slots[static_cast<size_t>(slot)].storage == Slot::Storage::Result;
   };
@@ -231,26 +231,26 @@ bool SteadyLoop::run(State& state, const SymbolValues& outer) {
     for (size_t c = 0; c < collected_.size(); ++c) {
       const int slot = block.results[results + carried + c];
       if (is_result(slot) && collected_[c].outer == 1 && collected_[c].bytes % kLine == 0)
-        body_.data_[static_cast<size_t>(slot)] = collected_[c].at(i, state.trips);
+        body_.frame_.data(static_cast<size_t>(slot)) = collected_[c].at(i, state.trips);
     }
     for (size_t c = 0; c < carried; ++c) {
       const int slot = block.results[results + c];
-      if (is_result(slot)) body_.data_[static_cast<size_t>(slot)] = static_cast<std::byte*>(fresh[c].data());
+      if (is_result(slot)) body_.frame_.data(static_cast<size_t>(slot)) = static_cast<std::byte*>(fresh[c].data());
     }
     run_calls();
     for (size_t c = 0; c < carried; ++c) {
-      const std::byte* from = body_.address_of(block.results[results + c]);
+      const std::byte* from = body_.frame_.address_of(block.results[results + c]);
       if (from != fresh[c].data() && fresh[c].bytes() > 0)
         std::memcpy(fresh[c].data(), from, static_cast<size_t>(fresh[c].bytes()));
     }
     for (size_t c = 0; c < collected_.size(); ++c)
-      collected_[c].scatter(i, state.trips, body_.address_of(block.results[results + carried + c]));
-    if (!state.is_scan) state.go = load_int64(DType::Bool, body_.address_of(block.results[0])) != 0;
+      collected_[c].scatter(i, state.trips, body_.frame_.address_of(block.results[results + carried + c]));
+    if (!state.is_scan) state.go = load_int64(DType::Bool, body_.frame_.address_of(block.results[0])) != 0;
   }
   if (state.done > 1) {
     for (size_t c = 0; c < carried; ++c) state.carried[c] = carried_[(state.done - 1) % 2][c];
   }
-  leave();
+  body_.frame_.clear();
   return true;
 }
 

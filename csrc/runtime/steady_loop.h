@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/frame.h"
+#include "runtime/interpreter.h"
 
 namespace neo {
 
@@ -36,7 +36,7 @@ class SteadyLoop {
     std::vector<Collected> collected;
   };
 
-  explicit SteadyLoop(Frame& body) : body_(body) {}
+  explicit SteadyLoop(Interpreter& body) : body_(body) {}
 
   // Runs what is left of a loop whose first iteration has been run. False: nothing was done, for this body or these
   // values are no such case.
@@ -64,7 +64,7 @@ class SteadyLoop {
   struct Call {
     const Item* item = nullptr;
     size_t index = 0;
-    const KernelStep* kernel = nullptr;  // null: a copy, or an item that its frame runs
+    const KernelStep* kernel = nullptr;  // null: a copy, or an item that its interpreter runs
     const std::byte* prepared = nullptr;
     int64_t copied = -1;  // bytes of a copy
     size_t first = 0;
@@ -77,7 +77,7 @@ class SteadyLoop {
   void find_calls();
   void run_calls();
 
-  Frame& body_;
+  Interpreter& body_;
   std::vector<Part> scanned_, collected_;
   std::vector<Tensor> carried_[2];  // of even and odd iterations
   std::vector<Call> calls_;
