@@ -155,7 +155,9 @@ py::dict attributes_of(const Node& node) {
   return attrs;
 }
 
-void bind_graph(py::module_& m) {
+namespace {
+
+void bind_value(py::module_& m) {
   py::class_<Value, std::unique_ptr<Value, py::nodelete>>(m, "Value", "A value of a graph; kept alive by its graph.")
       .def_property_readonly("name", [](const Value& v) { return v.name; })
       .def_property_readonly("type", [](const Value& v) { return v.type.to_string(); })
@@ -184,7 +186,9 @@ void bind_graph(py::module_& m) {
           [](const Value& v) -> py::object { return v.constant ? py::object(to_array(*v.constant)) : py::none(); })
       .def(
           "set_type", [](Value& v, const std::string& type) { v.type = Type::parse(type); }, py::arg("type"));
+}
 
+void bind_node(py::module_& m) {
   py::class_<Node, std::unique_ptr<Node, py::nodelete>>(m, "Node", "A node of a graph; kept alive by its graph.")
       .def_property_readonly("op", [](const Node& n) { return n.op; })
       .def_property_readonly("name", [](const Node& n) { return n.name; })
@@ -219,27 +223,11 @@ void bind_graph(py::module_& m) {
           },
           py::arg("inputs"),
           "Runs the reference on a value per input, None for one left out; floats may be wider than the graph's.");
+}
 
-  py::class_<Graph, std::shared_ptr<Graph>>(m, "Graph", "The dataflow graph of a model.")
-      .def(py::init<>())
-      .def_property(
-          "name", [](const Graph& g) { return g.name; }, [](Graph& g, std::string name) { g.name = std::move(name); })
-      .def_property(
-          "inputs", [](const Graph& g) { return g.inputs; },
-          [](Graph& g, std::vector<Value*> inputs) { g.inputs = std::move(inputs); },
-          py::return_value_policy::reference_internal)
-      .def_property(
-          "outputs", [](const Graph& g) { return g.outputs; },
-          [](Graph& g, std::vector<Value*> outputs) { g.outputs = std::move(outputs); },
-          py::return_value_policy::reference_internal)
-      .def_property_readonly(
-          "nodes",
-          [](const Graph& g) {
-            std::vector<Node*> nodes;
-            for (const auto& n : g.nodes()) nodes.push_back(n.get());
-            return nodes;
-          },
-          py::return_value_policy::reference_internal)
+// The functions that fill a graph, for importers.
+void bind_making(py::class_<Graph, std::shared_ptr<Graph>>& graph) {
+  graph
       .def(
           "add_input",
           [](Graph& g, const std::string& name, const std::string& dtype, const py::object& dims) {
@@ -280,43 +268,10 @@ void bind_graph(py::module_& m) {
           },
           py::arg("op"), py::arg("inputs"), py::arg("outputs"), py::arg("attrs") = py::dict(), py::arg("name") = "",
           py::arg("bodies") = py::dict(), py::arg("infer") = true, py::return_value_policy::reference_internal,
-          "inputs: values, None for one left out. outputs: names, \"\" for one left out. bodies: copied.")
-      .def(
-          "rename", [](Graph& g, Value& v, const std::string& name) { g.rename(&v, name); }, py::arg("value"),
-          py::arg("name"), "Gives a value another name; a value that has the name gets a new one.")
-      .def(
-          "subgraph", [](Graph& g) { return std::make_shared<Graph>(g.symbols()); },
-          "An empty body that shares this graph's symbols.")
-      .def(
-          "declare_symbol", [](Graph& g, const std::string& name) { g.symbols()->reserve(name); }, py::arg("name"))
-      .def_property_readonly("formulas", formulas_of, "What symbols of this graph stand for, by their names.")
-      .def_property_readonly("reduction_length", [](const Graph& g) { return longest_reduction(g, standard_ops()); })
-      .def("infer", [](Graph& g) { infer_graph(g, standard_ops()); })
-      .def("verify", [](const Graph& g) { verify(g); })
-      .def("clone", [](const Graph& g) { return std::shared_ptr<Graph>(g.clone()); })
-      .def(
-          "print", [](const Graph& g, int64_t inline_elements) { return print(g, inline_elements); },
-          py::arg("inline_elements") = 16)
-      .def("__str__", [](const Graph& g) { return print(g); })
-      .def(
-          "evaluate",
-          [](const Graph& g, const std::vector<py::object>& inputs) {
-            std::vector<HostValue> values;
-            for (const py::object& x : inputs) {
-              const size_t i = values.size();
-              values.push_back(to_host(x, i < g.inputs.size() ? g.inputs[i]->type : Type()));
-            }
-            std::vector<HostValue> results;
-            {
-              const py::gil_scoped_release release;
-              results = evaluate_graph(g, standard_ops(), values);
-            }
-            py::list out;
-            for (const HostValue& v : results) out.append(to_python(v));
-            return out;
-          },
-          py::arg("inputs"), "Runs every node with its reference.");
+          "inputs: values, None for one left out. outputs: names, \"\" for one left out. bodies: copied.");
+}
 
+void bind_passes(py::module_& m) {
   m.def(
       "parse_graph", [](const std::string& text) { return std::shared_ptr<Graph>(parse_graph(text)); },
       py::arg("text"));
@@ -358,6 +313,70 @@ void bind_graph(py::module_& m) {
     for (const Op* op : standard_ops().all()) names.push_back(op->name);
     return names;
   });
+}
+
+}  // namespace
+
+void bind_graph(py::module_& m) {
+  bind_value(m);
+  bind_node(m);
+  py::class_<Graph, std::shared_ptr<Graph>> graph(m, "Graph", "The dataflow graph of a model.");
+  graph.def(py::init<>())
+      .def_property(
+          "name", [](const Graph& g) { return g.name; }, [](Graph& g, std::string name) { g.name = std::move(name); })
+      .def_property(
+          "inputs", [](const Graph& g) { return g.inputs; },
+          [](Graph& g, std::vector<Value*> inputs) { g.inputs = std::move(inputs); },
+          py::return_value_policy::reference_internal)
+      .def_property(
+          "outputs", [](const Graph& g) { return g.outputs; },
+          [](Graph& g, std::vector<Value*> outputs) { g.outputs = std::move(outputs); },
+          py::return_value_policy::reference_internal)
+      .def_property_readonly(
+          "nodes",
+          [](const Graph& g) {
+            std::vector<Node*> nodes;
+            for (const auto& n : g.nodes()) nodes.push_back(n.get());
+            return nodes;
+          },
+          py::return_value_policy::reference_internal)
+      .def(
+          "rename", [](Graph& g, Value& v, const std::string& name) { g.rename(&v, name); }, py::arg("value"),
+          py::arg("name"), "Gives a value another name; a value that has the name gets a new one.")
+      .def(
+          "subgraph", [](Graph& g) { return std::make_shared<Graph>(g.symbols()); },
+          "An empty body that shares this graph's symbols.")
+      .def(
+          "declare_symbol", [](Graph& g, const std::string& name) { g.symbols()->reserve(name); }, py::arg("name"))
+      .def_property_readonly("formulas", formulas_of, "What symbols of this graph stand for, by their names.")
+      .def_property_readonly("reduction_length", [](const Graph& g) { return longest_reduction(g, standard_ops()); })
+      .def("infer", [](Graph& g) { infer_graph(g, standard_ops()); })
+      .def("verify", [](const Graph& g) { verify(g); })
+      .def("clone", [](const Graph& g) { return std::shared_ptr<Graph>(g.clone()); })
+      .def(
+          "print", [](const Graph& g, int64_t inline_elements) { return print(g, inline_elements); },
+          py::arg("inline_elements") = 16)
+      .def("__str__", [](const Graph& g) { return print(g); })
+      .def(
+          "evaluate",
+          [](const Graph& g, const std::vector<py::object>& inputs) {
+            std::vector<HostValue> values;
+            for (const py::object& x : inputs) {
+              const size_t i = values.size();
+              values.push_back(to_host(x, i < g.inputs.size() ? g.inputs[i]->type : Type()));
+            }
+            std::vector<HostValue> results;
+            {
+              const py::gil_scoped_release release;
+              results = evaluate_graph(g, standard_ops(), values);
+            }
+            py::list out;
+            for (const HostValue& v : results) out.append(to_python(v));
+            return out;
+          },
+          py::arg("inputs"), "Runs every node with its reference.");
+  bind_making(graph);
+  bind_passes(m);
 }
 
 }  // namespace neo::python
