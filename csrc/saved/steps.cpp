@@ -139,6 +139,19 @@ std::string StepMaker::with_formulas(const std::string& workload) const {
   return text;
 }
 
+// A point of the space is made without looking for the best one, as candidates() does.
+std::optional<Candidate> StepMaker::find_offered(const Routine& routine, const Workload& workload,
+                                                 const StepSpec& spec) const {
+  if (routine.space(workload, target_).find(spec.schedule)) {
+    Candidate point = routine.candidate(workload, target_, ops_, spec.schedule);
+    if (is_same(point, spec)) return point;
+  }
+  for (Candidate& offered : routine.candidates(workload, target_, ops_)) {
+    if (is_same(offered, spec)) return std::move(offered);
+  }
+  return std::nullopt;
+}
+
 SavedStep StepMaker::make(const Json& json, const std::string& node, const SymbolLookup& symbols) const {
   StepSpec spec = read_step_spec(json, blobs_, symbols);
   if (spec.routine.empty()) return make_conversion(std::move(spec), symbols);
@@ -166,14 +179,8 @@ SavedStep StepMaker::make(const Json& json, const std::string& node, const Symbo
   if (group == groups.end()) refuse("it does not take that group");
   if (const auto reason = routine->rejects(*group, target_)) refuse(*reason);
   const auto workload = std::make_shared<const Workload>(*group);
-  // The candidates that it chooses by estimate, or the point of its space that tuning found.
-  std::vector<Candidate> candidates = routine->candidates(*workload, target_, ops_);
-  if (routine->space(*workload, target_).find(spec.schedule)) {
-    candidates.push_back(routine->candidate(*workload, target_, ops_, spec.schedule));
-  }
-  const auto candidate =
-      std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) { return is_same(c, spec); });
-  if (candidate == candidates.end()) refuse("it does not offer that candidate");
+  std::optional<Candidate> candidate = find_offered(*routine, *workload, spec);
+  if (!candidate) refuse("it does not offer that candidate");
   candidate->routine = routine;
   candidate->workload = workload;
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "exec/plan.h"
@@ -46,6 +47,8 @@ class StepMaker {
 
  private:
   std::string with_formulas(const std::string& workload) const;
+  // The candidate that a routine offers for a workload it takes and that a spec names; none where it offers no such.
+  std::optional<Candidate> find_offered(const Routine& routine, const Workload& workload, const StepSpec& spec) const;
   SavedStep make_conversion(StepSpec spec, const SymbolLookup& symbols) const;
 
   const Target& target_;
