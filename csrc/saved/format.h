@@ -5,11 +5,12 @@
 
 namespace neo {
 
-// The versions of the format that are written and read: a file of one plan, one of several variants, and one of either
-// whose plans are shortened (saved/short_text.h).
-inline constexpr std::string_view kSavedFormat = "1";
-inline constexpr std::string_view kVariantsFormat = "2";
-inline constexpr std::string_view kShortFormat = "3";
+// The versions of the format that are written: a file of one plan, one of several variants, and one of either whose
+// plans are shortened (saved/short_text.h). The older ones are read, too: they call a step's spec by another key.
+inline constexpr std::string_view kSavedFormat = "4", kOlderSavedFormat = "1";
+inline constexpr std::string_view kVariantsFormat = "5", kOlderVariantsFormat = "2";
+inline constexpr std::string_view kShortFormat = "6", kOlderShortFormat = "3";
+inline constexpr std::string_view kSpecKey = "spec", kOlderSpecKey = "recipe";
 
 // Bytes of all plans of a file from which on they are shortened.
 inline constexpr size_t kShortenedBytes = size_t{1} << 15;

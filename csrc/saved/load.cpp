@@ -300,7 +300,8 @@ class PlanReader {
     item.bytes = read_dim(json.at("bytes"));
     const std::string& kind = json.at("kind").as_string();
     if (kind == "step") {
-      SavedStep step = maker_.make(json.at("recipe"), item.node, lookup_);
+      const Json* spec = json.find(kSpecKey);
+      SavedStep step = maker_.make(spec ? *spec : json.at(kOlderSpecKey), item.node, lookup_);
       step.item.inputs = read_slots(json.at("reads"));
       step.item.outputs = read_slots(json.at("writes"));
       for (const auto& [name, symbol] : step.symbols) check_range(symbol);

@@ -195,7 +195,7 @@ class PlanWriter {
       add("kind", "step");
       add("reads", ints(step->inputs));
       add("writes", ints(step->outputs));
-      add("recipe", write(*step->spec));
+      add(kSpecKey.data(), write(*step->spec));
     } else if (const auto* dims = std::get_if<DimsItem>(&item.what)) {
       add("kind", "dims");
       add("elements", list(dims->elements, [&](const Dim& d) { return write(d); }));

@@ -80,11 +80,12 @@ std::vector<AxisRanges> input_ranges(const Plan& plan) {
 
 std::vector<VariantEntry> choose_variants(const Metadata& metadata, Isa host) {
   const std::string& format = entry_of(metadata, kFormatKey);
-  const bool is_short = format == kShortFormat;
-  NEO_CHECK(is_short || format == kSavedFormat || format == kVariantsFormat, Unsupported, "load",
+  const bool is_one = format == kSavedFormat || format == kOlderSavedFormat;
+  const bool is_short = format == kShortFormat || format == kOlderShortFormat;
+  NEO_CHECK(is_one || is_short || format == kVariantsFormat || format == kOlderVariantsFormat, Unsupported, "load",
             "a saved module must be of a format that this neo reads. Got ", format.substr(0, 20), ", expected ",
-            kSavedFormat, ", ", kVariantsFormat, " or ", kShortFormat, "\nHint: compile the model again.");
-  if (format == kSavedFormat || (is_short && metadata.count(std::string(kVariantsKey)) == 0)) {
+            kOlderSavedFormat, " to ", kShortFormat, "\nHint: compile the model again.");
+  if (is_one || (is_short && metadata.count(std::string(kVariantsKey)) == 0)) {
     const std::string& plan = entry_of(metadata, kPlanKey);
     Metadata notes = metadata;
     notes.erase(std::string(kPlanKey));

@@ -410,11 +410,11 @@ def test_files_that_are_no_module(pair_path: Path, tmp_path: Path) -> None:
         refused(MODEL, rf"^\[load\] .*- at {tmp_path / name}$", load, tmp_path / name)
         refused(MODEL, r"^\[load\] .*- at bytes$", load, data)
     (tmp_path / "old").write_bytes(
-        whole.replace(b'"neo.format":"1"', b'"neo.format":"0"').replace(b'"neo.format": "1"', b'"neo.format": "0"')
+        whole.replace(b'"neo.format":"4"', b'"neo.format":"0"').replace(b'"neo.format": "4"', b'"neo.format": "0"')
     )
     refused(
         UNSUPPORTED,
-        r"of a format that this neo reads\. Got 0, expected 1, 2 or 3 - at .*old Hint: compile the model again\.$",
+        r"of a format that this neo reads\. Got 0, expected 1 to 6 - at .*old Hint: compile the model again\.$",
         load,
         tmp_path / "old",
     )

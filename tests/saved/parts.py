@@ -56,12 +56,12 @@ class Variants:
         self.metadata["neo.variants"] = json.dumps(isas)
 
     def change_plan(self, number: int, change: Callable[[dict[str, Any]], object]) -> None:
-        self._change(f"neo.plan.{number}", change)
+        self.change(f"neo.plan.{number}", change)
 
     def change_union(self, change: Callable[[dict[str, Any]], object]) -> None:
-        self._change("neo.union", change)
+        self.change("neo.union", change)
 
-    def _change(self, key: str, change: Callable[[dict[str, Any]], object]) -> None:
+    def change(self, key: str, change: Callable[[dict[str, Any]], object]) -> None:
         found = json.loads(self.metadata[key])
         change(found)
         self.metadata[key] = json.dumps(found)

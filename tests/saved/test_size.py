@@ -59,7 +59,7 @@ def test_a_constant_of_many_steps_is_saved_once_and_the_plan_is_short(tmp_path: 
     parts = Variants.of(path.read_bytes())
     large = [blob for name, blob in parts.header.items() if blob["shape"][0] >= WIDTH * WIDTH]
     assert len(large) <= 2, "two matrices, however many products read them"
-    assert parts.metadata["neo.format"] == "3"
+    assert parts.metadata["neo.format"] == "6"
     assert path.stat().st_size < 1.2 * model.ByteSize()
     loaded = neo.load(path)
     for name, expected in module.run(feeds()).items():
@@ -71,7 +71,7 @@ def test_variants_have_short_plans_too(tmp_path: Path) -> None:
     module = neo.compile(unrolled("N").SerializeToString(), threads=1, shapes={"N": [1, (1, 4)]})
     path = tmp_path / "m.neo"
     module.save(path)
-    assert Variants.of(path.read_bytes()).metadata["neo.format"] == "3"
+    assert Variants.of(path.read_bytes()).metadata["neo.format"] == "6"
     loaded = neo.load(path)
     assert len(loaded.variants) == 2
     for name, expected in module.run(feeds()).items():
