@@ -15,32 +15,27 @@
 namespace neo {
 namespace {
 
-struct TierMachine {
-  Isa isa;
-  Machine machine;
+constexpr CoreFigures kCores[] = {
+    {kIsaScalar, 4, 3, 12, 20, 1 << 20},
+    {kIsaNeon, 4, 2, 30, 30, 1 << 20},
+    {kIsaAvx2, 8, 2.8, 90, 60, 512 << 10},
+    {kIsaAvx512, 16, 3.7, 120, 80, 1 << 20},
 };
+constexpr CoreFigures kWideCore = {kIsaAvx512, 16, 3.4, kWideGflops, 150, 1 << 20};
 
 // Zen 4 (AMD EPYC 9R14 in a virtual machine), as `neo machine --measure` measured it. The other tiers have its caches
 // and the arithmetic of a middling core.
 constexpr double kLevelGbps[] = {220, 105, 72};
 constexpr double kOneMemoryGbps = 29, kTeamMemoryGbps = 55, kWakeUs = 1.2, kStepUs = 0.05;
 
-Machine middling(double ghz, double gflops, int64_t l2_bytes) {
-  return {ghz,
-          gflops,
-          {{{32 << 10, kLevelGbps[0]}, {l2_bytes, kLevelGbps[1]}, {32 << 20, kLevelGbps[2]}}},
+Machine machine_of(const CoreFigures& core) {
+  return {core.ghz,
+          core.gflops,
+          {{{32 << 10, kLevelGbps[0]}, {core.l2_bytes, kLevelGbps[1]}, {32 << 20, kLevelGbps[2]}}},
           kOneMemoryGbps,
           kTeamMemoryGbps,
           kWakeUs,
           kStepUs};
-}
-
-Machine of_tier(Isa isa, bool is_wide) {
-  if (is_wide) return middling(3.4, 220, 1 << 20);
-  if (kIsaAvx512.is_subset_of(isa)) return middling(3.7, 118, 1 << 20);
-  if (kIsaAvx2.is_subset_of(isa)) return middling(2.8, 90, 512 << 10);
-  if (kIsaNeon.is_subset_of(isa)) return middling(2, 30, 1 << 20);
-  return middling(3, 12, 1 << 20);
 }
 
 struct Figure {
@@ -72,10 +67,19 @@ std::string_view trimmed(std::string_view text) {
 
 }  // namespace
 
+const CoreFigures& middling_core(Isa isa, bool is_host) {
+  if (is_host && kIsaAvx512.is_subset_of(isa) && host_core().wide_fmas == 2) return kWideCore;
+  const CoreFigures* best = &kCores[0];
+  for (const CoreFigures& core : kCores) {
+    if (core.isa.is_subset_of(isa) && core.gflops > best->gflops) best = &core;
+  }
+  return *best;
+}
+
 Machine Machine::of(Isa isa, bool is_host) {
-  if (!is_host) return of_tier(isa, false);
+  if (!is_host) return machine_of(middling_core(isa, false));
   if (const std::string path = knob_text(Knob::Machine); !path.empty()) return parse(read_whole(path), path);
-  Machine machine = of_tier(isa, kIsaAvx512.is_subset_of(isa) && host_core().wide_fmas == 2);
+  Machine machine = machine_of(middling_core(isa, true));
   const Topology& host = host_topology();
   const int64_t bytes[] = {host.l1d_bytes, host.l2_bytes, host.l3_bytes};
   for (size_t i = 0; i < machine.cache.size(); ++i) machine.cache[i].bytes = bytes[i];

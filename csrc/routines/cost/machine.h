@@ -9,6 +9,20 @@
 
 namespace neo {
 
+// A middling core of one tier. Estimates need the ratios of these figures, not their values.
+struct CoreFigures {
+  Isa isa;
+  int lanes = 0;         // float32 of one vector
+  double ghz = 0;        // clock at work
+  double gflops = 0;     // float32 operations, 10^9 per second, two per multiply-add
+  double l2_gbps = 0;    // 10^9 bytes per second that a product reads from the second cache
+  int64_t l2_bytes = 0;  // of the second cache
+};
+// The arithmetic of cores that start two 512-bit multiply-adds per cycle.
+inline constexpr double kWideGflops = 220;
+// The core of the strongest tier in these instructions; as wide as the host's where `is_host`.
+const CoreFigures& middling_core(Isa isa, bool is_host);
+
 // One level of a core's memory.
 struct CacheFigures {
   int64_t bytes = 0;  // of one instance

@@ -9,24 +9,7 @@
 namespace neo {
 namespace {
 
-// Figures of a middling core of each tier; estimates need their ratios, not their values.
-struct Figures {
-  Isa isa;
-  int lanes;
-  double gflops;
-  double l2_gbps;
-  int64_t l2_bytes = 1 << 20;
-};
 constexpr double kUnmeasuredPenaltyUs = 1e5;
-
-constexpr Figures kFigures[] = {
-    {kIsaScalar, 4, 12, 20},
-    {kIsaNeon, 4, 30, 30},
-    {kIsaAvx2, 8, 90, 60, 512 << 10},
-    {kIsaAvx512, 16, 120, 80},
-};
-// The figures of cores that start two 512-bit FMAs per cycle.
-constexpr Figures kWideFigures = {kIsaAvx512, 16, 220, 150};
 constexpr double kMemoryGbps = 35;
 // GB/s of a host without AVX-512, whose last cache is its own, not that of a server's many cores.
 constexpr double kAvx2MemoryGbps = 24;
@@ -34,14 +17,6 @@ constexpr double kAvx2MemoryGbps = 24;
 constexpr double kMeshGbps = 20, kMeshMemoryGbps = 24;
 // The largest factors by which a team raises the figure of memory: a server has more channels.
 constexpr double kMaxMemory = 2, kMaxMeshMemory = 4;
-
-const Figures& figures_of(Isa isa) {
-  const Figures* best = &kFigures[0];
-  for (const Figures& f : kFigures) {
-    if (f.isa.is_subset_of(isa) && f.gflops > best->gflops) best = &f;
-  }
-  return *best;
-}
 
 bool runs_here(const Target& target) {
   return target.isa.is_subset_of(host_isa());
@@ -84,7 +59,7 @@ void add_device_target(DeviceTarget target) {
 }
 
 int Target::lanes() const {
-  return figures_of(isa).lanes;
+  return middling_core(isa, false).lanes;
 }
 
 Target Target::parse(std::string_view name, int threads) {
@@ -103,12 +78,11 @@ Target Target::parse(std::string_view name, int threads) {
             "target must be known. Got \"", name, "\", expected \"cpu\", \"cpu:<instruction set>\"", devices,
             " (neo targets lists them)");
   target.isa = name.substr(0, 4) == "cpu:" ? parse_isa(name.substr(4), "compile") : host_isa();
-  const bool is_wide = kIsaAvx512.is_subset_of(target.isa) && runs_here(target) && host_core().wide_fmas == 2;
-  const Figures& figures = is_wide ? kWideFigures : figures_of(target.isa);
-  target.gflops_per_thread = figures.gflops;
-  target.l2_gbps = figures.l2_gbps;
-  target.l2_bytes = figures.l2_bytes;
-  const bool has_mesh = is_wide && host_core().has_mesh;
+  const CoreFigures& core = middling_core(target.isa, runs_here(target));
+  target.gflops_per_thread = core.gflops;
+  target.l2_gbps = core.l2_gbps;
+  target.l2_bytes = core.l2_bytes;
+  const bool has_mesh = has_wide_fmas(target) && host_core().has_mesh;
   target.memory_gbps = has_mesh ? kMeshMemoryGbps : kMemoryGbps;
   if (has_avx2_at_most(target)) {
     target.memory_gbps = kAvx2MemoryGbps;
@@ -121,7 +95,7 @@ Target Target::parse(std::string_view name, int threads) {
 }
 
 bool has_wide_fmas(const Target& target) {
-  return target.gflops_per_thread == kWideFigures.gflops;
+  return target.gflops_per_thread == kWideGflops;
 }
 
 PrivateCaches private_caches(const Target& target) {
