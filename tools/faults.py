@@ -328,8 +328,8 @@ FAULTS = (
     Fault(
         "cancel_flag",
         "csrc/runtime/run.cpp",
-        "state.budget->start(frame_->arena_bytes(), &state.cancelled, poll);",
-        "state.budget->start(frame_->arena_bytes(), nullptr, poll);",
+        "state.budget->start(interpreter_->arena_bytes(), &state.cancelled, poll);",
+        "state.budget->start(interpreter_->arena_bytes(), nullptr, poll);",
         "A call that is cancelled goes on to its end.",
         (
             "tests/api/test_async.py::test_cancel_ends_a_call_that_runs",
