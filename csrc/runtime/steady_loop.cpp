@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <limits>
 
 #include "base/check.h"
@@ -9,10 +10,10 @@
 namespace neo {
 namespace {
 
-// Kernels write whole cache lines where they can.
-constexpr int64_t kLine = 64;
 // Bytes to collect in one piece at most: longer loops take memory as they go, for they may end long before.
 constexpr int64_t kMaxCollected = int64_t{1} << 30;
+// Bytes to collect before there is more room, where a condition may end the loop.
+constexpr int64_t kFirstCollected = int64_t{1} << 20;
 
 bool is_copy(const Item& item) {
   return item.op == "Identity";
@@ -102,7 +103,8 @@ bool SteadyLoop::fits(const State& state) const {
       if (!before.defined() || before.dims() != *dims) return false;
     } else {
       const Tensor& element = state.collected[r - first - state.carried.size()].first;
-      if (element.dims() != *dims || state.trips > kMaxCollected / std::max<int64_t>(element.bytes(), 1)) return false;
+      const bool is_too_long = !state.ends && state.trips > kMaxCollected / std::max<int64_t>(element.bytes(), 1);
+      if (element.dims() != *dims || is_too_long) return false;
     }
   }
   return true;
@@ -119,13 +121,72 @@ void SteadyLoop::allocate(State& state) {
     dims.erase(dims.begin() + s.axis);
     if (scanned_.back().outer != 1) scanned_.back().copy = Tensor(s.tensor.dtype(), dims);
   }
-  for (Collected& c : state.collected) {
-    Dims dims = c.first.dims();
-    dims.insert(dims.begin() + c.axis, state.trips);
-    c.whole = Tensor(c.first.dtype(), dims);
-    collected_.push_back(Part::of(c.whole, c.axis, c.reverse));
-    collected_.back().scatter(0, state.trips, static_cast<const std::byte*>(c.first.data()));
+  room_ = state.trips;
+  for (const Collected& c : state.collected) {
+    if (!state.ends) break;
+    constexpr int64_t kMinRoom = 16;
+    room_ = std::min(room_, std::max(kMinRoom, kFirstCollected / std::max<int64_t>(c.first.bytes(), 1)));
   }
+  for (Collected& c : state.collected) {
+    c.whole = tensor_for(c, room_);
+    collected_.push_back(Part::of(c.whole, c.axis, c.reverse));
+    collected_.back().scatter(0, room_, static_cast<const std::byte*>(c.first.data()));
+  }
+}
+
+Tensor SteadyLoop::tensor_for(const Collected& collected, int64_t count) {
+  Dims dims = collected.first.dims();
+  dims.insert(dims.begin() + collected.axis, count);
+  return Tensor(collected.first.dtype(), dims);
+}
+
+// What is collected so far lies along the first axis.
+void SteadyLoop::set_room(State& state, int64_t room) {
+  const int64_t done = std::min(state.done, room);
+  room_ = room;
+  for (size_t c = 0; c < collected_.size(); ++c) {
+    Tensor whole = tensor_for(state.collected[c], room);
+    if (whole.bytes() > 0 && done > 0)
+      std::memcpy(whole.data(), collected_[c].base, static_cast<size_t>(done * collected_[c].bytes));
+    collected_[c].base = static_cast<std::byte*>(whole.data());
+    state.collected[c].whole = std::move(whole);
+  }
+}
+
+// A collected value that is a carried one, or a copy of it, is written once: what the next iteration takes lies where
+// it is collected.
+void SteadyLoop::find_shared(const State& state) {
+  const Block& block = body_.block_;
+  const auto first = block.results.begin() + (state.is_scan ? 0 : 1);
+  const auto last = first + static_cast<std::ptrdiff_t>(state.carried.size());
+  const auto is_result = [&](int slot) {
+    return block.slots[static_cast<size_t>(slot)].storage == Slot::Storage::Result;
+  };
+  // The last carried value of a slot, which is where it is written.
+  const auto carried_of = [&](int slot) {
+    const auto found = std::find(std::reverse_iterator(last), std::reverse_iterator(first), slot);
+    return found.base() == first || !is_result(slot) ? kNone : static_cast<size_t>(found.base() - first - 1);
+  };
+  for (const Item& item : block.regions.front().items) {
+    const auto* step = std::get_if<StepItem>(&item.what);
+    if (!step || !is_copy(item)) continue;
+    const int from = step->inputs.front(), to = step->outputs.front();
+    const bool is_same = block.slots[static_cast<size_t>(from)].layout == block.slots[static_cast<size_t>(to)].layout;
+    const size_t carried = carried_of(from);
+    if (is_same && is_result(to) && carried != kNone && carried_of(to) == kNone) copies_.push_back({to, carried});
+  }
+  shared_.assign(state.carried.size(), kNone);
+  for (size_t c = 0; c < collected_.size(); ++c) {
+    const int slot = *(last + static_cast<std::ptrdiff_t>(c));
+    size_t carried = carried_of(slot);
+    for (const Copy& copy : copies_) carried = copy.slot == slot ? copy.carried : carried;
+    if (carried != kNone && shared_[carried] == kNone && collected_[c].is_written_in_place()) shared_[carried] = c;
+  }
+}
+
+bool SteadyLoop::is_shared_copy(const StepItem& step) const {
+  return std::any_of(copies_.begin(), copies_.end(),
+                     [&](const Copy& copy) { return copy.slot == step.outputs.front(); });
 }
 
 // Views are looked up once: an iteration moves pointers of slots alone.
@@ -147,6 +208,7 @@ void SteadyLoop::find_calls() {
     Call call{&items[i], i};
     call.first = places_.size();
     const auto* step = std::get_if<StepItem>(&items[i].what);
+    if (step && is_copy(items[i]) && is_shared_copy(*step)) continue;
     if (step && step->step->kind() == Step::Kind::Kernel && binding.append_bytes.empty()) {
       if (binding.prepared[i].is_idle) continue;
       call.kernel = static_cast<const KernelStep*>(step->step.get());
@@ -191,8 +253,9 @@ void SteadyLoop::run_calls() {
 }
 
 bool SteadyLoop::run(State& state, const SymbolValues& outer) {
-  const bool is_bounded = state.trips < std::numeric_limits<int64_t>::max();
-  if (!are_steps_alike() || (!state.collected.empty() && (state.ends || !is_bounded))) return false;
+  const bool may_grow = std::all_of(state.collected.begin(), state.collected.end(),
+                                    [](const Collected& c) { return c.axis == 0 && !c.reverse; });
+  if (!are_steps_alike() || (state.ends && !may_grow)) return false;
   body_.frame_.take_arguments(state.arguments, outer);
   body_.enter_region(0);
   if (!fits(state)) {
@@ -200,6 +263,7 @@ bool SteadyLoop::run(State& state, const SymbolValues& outer) {
     return false;
   }
   allocate(state);
+  find_shared(state);
   find_calls();
   // Steps that read tensors take their memory from where the pointers are by then.
   const std::vector<HostValue> held = body_.frame_.host();
@@ -215,41 +279,54 @@ bool SteadyLoop::run(State& state, const SymbolValues& outer) {
   const auto is_result = [&](int slot) {
     return block.slots[static_cast<size_t>(slot)].storage == Slot::Storage::Result;
   };
+  std::vector<std::byte*> fresh(carried);  // where an iteration writes its carried values
   for (; state.done < state.trips && (state.go || !state.ends); ++state.done) {
     const int64_t i = state.done;
-    auto& fresh = carried_[i % 2];
     body_.run_.iteration = static_cast<int>(std::min<int64_t>(i, std::numeric_limits<int>::max()));
     body_.run_.budget->checkpoint();
     if (!state.is_scan) {
       store_int64(DType::Int64, argument(0), i);
       store_int64(DType::Bool, argument(1), state.go);
     }
-    for (size_t c = 0; c < carried && i > 1; ++c)
-      argument(first + c) = static_cast<std::byte*>(carried_[(i - 1) % 2][c].data());
+    if (i == room_ && !collected_.empty()) {
+      set_room(state, room_ < state.trips / 2 ? 2 * room_ : state.trips);
+      for (size_t c = 0; c < carried && i > 1; ++c) {
+        if (shared_[c] != kNone) fresh[c] = collected_[shared_[c]].at(i - 1, room_);
+      }
+    }
+    for (size_t c = 0; c < carried; ++c) {
+      if (i > 1) argument(first + c) = fresh[c];
+      fresh[c] = shared_[c] == kNone ? static_cast<std::byte*>(carried_[i % 2][c].data())
+                                     : collected_[shared_[c]].at(i, room_);
+    }
     for (size_t s = 0; s < scanned_.size(); ++s) argument(first + carried + s) = scanned_[s].gather(i, state.trips);
     // Collected values lie where they belong at once, unless they are carried too.
     for (size_t c = 0; c < collected_.size(); ++c) {
       const int slot = block.results[results + carried + c];
-      if (is_result(slot) && collected_[c].outer == 1 && collected_[c].bytes % kLine == 0)
-        body_.frame_.data(static_cast<size_t>(slot)) = collected_[c].at(i, state.trips);
+      if (is_result(slot) && collected_[c].is_written_in_place())
+        body_.frame_.data(static_cast<size_t>(slot)) = collected_[c].at(i, room_);
     }
     for (size_t c = 0; c < carried; ++c) {
       const int slot = block.results[results + c];
-      if (is_result(slot)) body_.frame_.data(static_cast<size_t>(slot)) = static_cast<std::byte*>(fresh[c].data());
+      if (is_result(slot)) body_.frame_.data(static_cast<size_t>(slot)) = fresh[c];
     }
+    for (const Copy& copy : copies_) body_.frame_.data(static_cast<size_t>(copy.slot)) = fresh[copy.carried];
     run_calls();
     for (size_t c = 0; c < carried; ++c) {
       const std::byte* from = body_.frame_.address_of(block.results[results + c]);
-      if (from != fresh[c].data() && fresh[c].bytes() > 0)
-        std::memcpy(fresh[c].data(), from, static_cast<size_t>(fresh[c].bytes()));
+      const int64_t bytes = carried_[0][c].bytes();
+      if (from != fresh[c] && bytes > 0) std::memcpy(fresh[c], from, static_cast<size_t>(bytes));
     }
     for (size_t c = 0; c < collected_.size(); ++c)
-      collected_[c].scatter(i, state.trips, body_.frame_.address_of(block.results[results + carried + c]));
+      collected_[c].scatter(i, room_, body_.frame_.address_of(block.results[results + carried + c]));
     if (!state.is_scan) state.go = load_int64(DType::Bool, body_.frame_.address_of(block.results[0])) != 0;
   }
-  if (state.done > 1) {
-    for (size_t c = 0; c < carried; ++c) state.carried[c] = carried_[(state.done - 1) % 2][c];
+  for (size_t c = 0; state.done > 1 && c < carried; ++c) {
+    Tensor& last = carried_[(state.done - 1) % 2][c];
+    if (shared_[c] != kNone && last.bytes() > 0) std::memcpy(last.data(), fresh[c], static_cast<size_t>(last.bytes()));
+    state.carried[c] = last;
   }
+  if (!collected_.empty() && state.done < room_) set_room(state, state.done);
   body_.frame_.clear();
   return true;
 }

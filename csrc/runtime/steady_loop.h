@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -43,6 +44,9 @@ class SteadyLoop {
   bool run(State& state, const SymbolValues& outer);
 
  private:
+  static constexpr int64_t kLine = 64;  // kernels write whole cache lines where they can
+  static constexpr size_t kNone = SIZE_MAX;
+
   struct Part {  // of a tensor along an axis: `outer` pieces of `bytes`, `step` bytes apart
     std::byte* base = nullptr;
     int64_t outer = 1, bytes = 0, step = 0;
@@ -53,8 +57,15 @@ class SteadyLoop {
     std::byte* at(int64_t i, int64_t trips) const { return base + (reverse ? trips - 1 - i : i) * bytes; }
     std::byte* gather(int64_t i, int64_t trips);
     void scatter(int64_t i, int64_t trips, const std::byte* from) const;
+    // Whether the parts are dense and whole cache lines, which kernels may write at once.
+    bool is_written_in_place() const { return outer == 1 && bytes % kLine == 0; }
   };
 
+  // A slot that is read where a carried value lies, instead of a copy.
+  struct Copy {
+    int slot = 0;
+    size_t carried = 0;
+  };
   // An address that moves with the pointer of a slot.
   struct Place {
     size_t slot = 0;
@@ -74,12 +85,19 @@ class SteadyLoop {
   std::optional<Dims> dims_of(int slot) const;
   bool fits(const State& state) const;
   void allocate(State& state);
+  static Tensor tensor_for(const Collected& collected, int64_t count);
+  void set_room(State& state, int64_t room);
+  void find_shared(const State& state);
+  bool is_shared_copy(const StepItem& step) const;
   void find_calls();
   void run_calls();
 
   Interpreter& body_;
   std::vector<Part> scanned_, collected_;
+  int64_t room_ = 0;                // iterations that the collected tensors have room for
   std::vector<Tensor> carried_[2];  // of even and odd iterations
+  std::vector<size_t> shared_;      // by carried value: the collected one in whose place it lies
+  std::vector<Copy> copies_;
   std::vector<Call> calls_;
   std::vector<Place> places_;
   std::vector<std::byte*> addresses_;

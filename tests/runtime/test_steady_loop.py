@@ -123,6 +123,37 @@ def test_a_condition_ends_it() -> None:
         )
 
 
+@pytest.mark.parametrize("bounded", [False, True])
+@pytest.mark.parametrize("width", [0, 1, 16, 1024, 1030])
+def test_a_condition_ends_what_is_collected(width: int, bounded: bool) -> None:
+    """There is room for 1 MiB at first; the state and a copy of it, which is collected, lie in one place."""
+    body = parser.parse_graph(
+        f"""body (int64 i, bool go, float[{width}] v) => (bool less, float[{width}] more, float[{width}] y, int64 at) {{
+          half = Constant<value_float=0.5>() t = Mul(v, half) more = Add(t, half) y = Identity(more)
+          at = Identity(i) less = Less(i, last) }}"""
+    )
+    node = helper.make_node("Loop", ["M" if bounded else "", "go", "v0"], ["v", "ys", "at"], body=body)
+    inputs = [helper.make_tensor_value_info(n, TensorProto.INT64, []) for n in ("M", "last")]
+    inputs.append(helper.make_tensor_value_info("go", TensorProto.BOOL, []))
+    inputs.append(helper.make_tensor_value_info("v0", TensorProto.FLOAT, [width]))
+    graph = helper.make_graph([node], "g", inputs, [onnx.ValueInfoProto(name=n) for n in ("v", "ys", "at")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    module = neo.compile(model)
+    v0 = np.random.default_rng(0).uniform(-1, 1, width).astype(np.float32)
+    half = np.float32(0.5)
+    for most, last in ((9999, 0), (9999, 1), (3, 700), (9999, 254), (9999, 255), (9999, 256), (300, 700), (9999, 700)):
+        count = min(most, last + 1) if bounded else last + 1
+        expected, states = v0, []
+        for _ in range(count):
+            expected = expected * half + half
+            states.append(expected)
+        feeds = {"M": np.int64(most), "last": np.int64(last), "go": np.bool_(True), "v0": v0}
+        found = module.run(feeds)
+        np.testing.assert_array_equal(found["v"], expected)
+        np.testing.assert_array_equal(found["ys"], np.stack(states))
+        np.testing.assert_array_equal(found["at"].ravel(), np.arange(count))
+
+
 def test_the_iteration_counts() -> None:
     body = parser.parse_graph(
         """body (int64 i, bool go, float[3] v) => (bool stop, float[3] more, int64 at) {
