@@ -24,7 +24,9 @@ ROUND_SECONDS = 0.02
 def main() -> None:
     """Print the table, and in the end the geometric mean and the least of the ratios."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cells", default=",".join(CELLS))
+    parser.add_argument("--cells", default=",".join(CELLS), help="names, or random-N for the cell of a seed")
+    parser.add_argument("--random", type=int, default=0, help="so many random cells instead")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--units", default="64")
     parser.add_argument("--steps", default="1,2,7,16,100,1000")
     parser.add_argument("--batch", default="1")
@@ -32,6 +34,8 @@ def main() -> None:
     parser.add_argument("--unrolled", action="store_true", help="copies of the cell instead of a Scan")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
+    if options.random:
+        options.cells = ",".join(f"random-{seed}" for seed in range(options.first, options.first + options.random))
     print("| cell | units | T | batch | threads | ONNX Runtime, us | neo, us | ratio | of the LSTM | difference |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     ratios = []

@@ -9,14 +9,15 @@ import onnx
 from onnx import TensorProto, helper
 
 from benchmarks.models.builder import Builder, Shape
+from benchmarks.models.random_cells import random_shapes, random_step
 
-__all__ = ["CELLS", "cell_model", "feeds_of_cells"]
+__all__ = ["CELLS", "Cell", "cell_model", "feeds_of_cells"]
 
 #: What a cell computes in one step: from the slice and the states, the new states and the result.
-Step = Callable[["_Cell", str, list[str]], tuple[list[str], str]]
+Step = Callable[["Cell", str, list[str]], tuple[list[str], str]]
 
 
-class _Cell:
+class Cell:
     """Nodes of a body, and the weights around it."""
 
     def __init__(self, outer: Builder, prefix: str, units: int) -> None:
@@ -25,9 +26,9 @@ class _Cell:
         self._weights: list[str] = []
         self._next = 0
 
-    def copy(self, prefix: str) -> _Cell:
+    def copy(self, prefix: str) -> Cell:
         """The same cell of another step: it reads the same weights."""
-        other = _Cell(self.outer, prefix, self.units)
+        other = Cell(self.outer, prefix, self.units)
         other._weights = self._weights
         return other
 
@@ -97,25 +98,25 @@ class _Cell:
         return self.add("Squeeze", self.add("MatMul", self.row(x), matrix), self.ints(1))
 
 
-def _lstm_state(c: _Cell, i: str, f: str, g: str, cell: str) -> str:
+def _lstm_state(c: Cell, i: str, f: str, g: str, cell: str) -> str:
     return c.plus(c.mul(c.sigmoid(f), cell), c.mul(c.sigmoid(i), c.tanh(g)))
 
 
-def _lstm(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
+def _lstm(c: Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     i, o, f, g = c.gates(x, states[0], 4)
     cell = _lstm_state(c, i, f, g, states[1])
     h = c.mul(c.sigmoid(o), c.tanh(cell))
     return [h, cell], h
 
 
-def _gru(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
+def _gru(c: Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     of_x, of_h = c.split(c.linear(x, 3 * c.units), 3), c.split(c.linear(states[0], 3 * c.units), 3)
     z, r = (c.sigmoid(c.plus(a, b)) for a, b in zip(of_x[:2], of_h[:2], strict=True))
     h = c.mix(z, states[0], c.tanh(c.plus(of_x[2], c.mul(r, of_h[2]))))
     return [h], h
 
 
-def _norm_lstm(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
+def _norm_lstm(c: Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     total = c.plus(c.norm(c.linear(x, 4 * c.units), 4 * c.units), c.norm(c.linear(states[0], 4 * c.units), 4 * c.units))
     i, o, f, g = c.split(total, 4)
     cell = _lstm_state(c, i, f, g, states[1])
@@ -123,7 +124,7 @@ def _norm_lstm(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     return [h, cell], h
 
 
-def _projected_lstm(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
+def _projected_lstm(c: Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     total = c.plus(c.linear(x, 4 * c.units), c.linear(states[0], 4 * c.units, c.units // 2))
     i, o, f, g = c.split(total, 4)
     cell = _lstm_state(c, i, f, g, states[1])
@@ -131,7 +132,7 @@ def _projected_lstm(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str
     return [h, cell], h
 
 
-def _peephole_lstm(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
+def _peephole_lstm(c: Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     i, o, f, g = c.gates(x, states[0], 4)
     i, f = (c.plus(gate, c.mul(states[1], c.bias(c.units))) for gate in (i, f))
     cell = _lstm_state(c, i, f, g, states[1])
@@ -139,21 +140,21 @@ def _peephole_lstm(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]
     return [h, cell], h
 
 
-def _coupled_lstm(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
+def _coupled_lstm(c: Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     i, o, g = c.gates(x, states[0], 3)
     cell = c.mix(c.sigmoid(i), c.tanh(g), states[1])
     h = c.mul(c.sigmoid(o), c.tanh(cell))
     return [h, cell], h
 
 
-def _minimal_gate(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
+def _minimal_gate(c: Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     f = c.sigmoid(c.plus(c.linear(x, c.units), c.linear(states[0], c.units)))
     fresh = c.tanh(c.plus(c.linear(x, c.units), c.linear(c.mul(f, states[0]), c.units)))
     h = c.mix(f, fresh, states[0])
     return [h], h
 
 
-def _highway(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
+def _highway(c: Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     h = states[0]
     for depth in range(2):
         total = c.linear(h, 2 * c.units)
@@ -164,7 +165,7 @@ def _highway(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     return [h], h
 
 
-def _sru(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
+def _sru(c: Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     fresh, f, r = c.split(c.linear(x, 3 * c.units), 3)
     f = c.sigmoid(c.plus(f, c.mul(states[0], c.bias(c.units))))
     cell = c.mix(f, states[0], fresh)
@@ -172,49 +173,49 @@ def _sru(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     return [cell], c.mix(r, c.tanh(cell), x)
 
 
-def _qrnn(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
+def _qrnn(c: Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     z, f, o = c.split(c.linear(x, 3 * c.units), 3)
     cell = c.mix(c.sigmoid(f), states[0], c.tanh(z))
     return [cell], c.mul(c.sigmoid(o), cell)
 
 
-def _min_gru(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
+def _min_gru(c: Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     h = c.mix(c.sigmoid(c.linear(x, c.units)), c.linear(x, c.units), states[0])
     return [h], h
 
 
-def _min_lstm(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
+def _min_lstm(c: Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     f, i = c.sigmoid(c.linear(x, c.units)), c.sigmoid(c.linear(x, c.units))
     share = c.add("Div", f, c.plus(f, i))
     h = c.mix(share, states[0], c.linear(x, c.units))
     return [h], h
 
 
-def _independent(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
+def _independent(c: Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     h = c.add("Relu", c.plus(c.linear(x, c.units), c.mul(states[0], c.bias(c.units))))
     return [h], h
 
 
-def _linear_attention(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
+def _linear_attention(c: Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     q, k, v = (c.linear(x, c.units) for _ in range(3))
     k = c.plus(c.add("Elu", k), c.number(1.0))
     memory = c.plus(states[0], c.mul(c.column(k), c.row(v)))
     return [memory], c.read(memory, q)
 
 
-def _retention(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
+def _retention(c: Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     q, k, v = (c.linear(x, c.units) for _ in range(3))
     memory = c.plus(c.mul(states[0], c.number(0.96875)), c.mul(c.column(k), c.row(v)))
     return [memory], c.read(memory, q)
 
 
-def _gated_attention(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
+def _gated_attention(c: Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     q, k, v, gate = (c.linear(x, c.units) for _ in range(4))
     memory = c.plus(c.mul(states[0], c.column(c.sigmoid(gate))), c.mul(c.column(k), c.row(v)))
     return [memory], c.read(memory, q)
 
 
-def _delta(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
+def _delta(c: Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     q, k, v = (c.linear(x, c.units) for _ in range(3))
     k = c.add("Softmax", k, axis=-1)
     beta = c.sigmoid(c.linear(x, 1))
@@ -223,14 +224,14 @@ def _delta(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     return [memory], c.read(memory, q)
 
 
-def _diagonal(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
+def _diagonal(c: Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     """States [batch, units, 16] that a constant decays."""
     h = c.plus(c.mul(states[0], c.sigmoid(c.bias(c.units, 16))), c.mul(c.column(x), c.bias(c.units, 16)))
     y = c.add("ReduceSum", c.mul(h, c.bias(c.units, 16)), c.ints(2), keepdims=0)
     return [h], c.plus(y, c.mul(x, c.bias(c.units)))
 
 
-def _selective(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
+def _selective(c: Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     """States [batch, units, 16] that the slice decays, as Mamba's scan has it."""
     delta = c.add("Softplus", c.linear(x, c.units))
     b, out = c.linear(x, 16), c.linear(x, 16)
@@ -240,7 +241,7 @@ def _selective(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     return [h], c.plus(y, c.mul(x, c.bias(c.units)))
 
 
-def _liquid(c: _Cell, x: str, states: list[str]) -> tuple[list[str], str]:
+def _liquid(c: Cell, x: str, states: list[str]) -> tuple[list[str], str]:
     """A closed-form continuous-time cell: a time gate between two heads of one layer."""
     trunk = c.tanh(c.plus(c.linear(x, c.units), c.linear(states[0], c.units)))
     first, second, rate, shift = c.split(c.linear(trunk, 4 * c.units), 4)
@@ -278,13 +279,20 @@ _STEPS: dict[str, tuple[Step, Callable[[int], list[Shape]]]] = {
 CELLS: Sequence[str] = tuple(_STEPS)
 
 
+def _step_of(name: str) -> tuple[Step, Callable[[int], list[Shape]]]:
+    if name.startswith("random-"):
+        seed = int(name.removeprefix("random-"))
+        return random_step(seed), random_shapes(seed)
+    return _STEPS[name]
+
+
 def cell_model(name: str, units: int, *, unrolled: int = 0, seed: int = 0) -> onnx.ModelProto:
     """Return a layer of a cell: x [t, b, units] and states s0, ... in, the results of all steps and the last states out.
 
     Parameters
     ----------
     name : str
-        One of ``CELLS``.
+        One of ``CELLS``, or ``random-N`` for the random cell of that seed.
     units : int
         Of the slices and of the states.
     unrolled : int, optional
@@ -292,9 +300,9 @@ def cell_model(name: str, units: int, *, unrolled: int = 0, seed: int = 0) -> on
     seed : int, optional
         Of the weights.
     """
-    step, shapes = _STEPS[name]
+    step, shapes = _step_of(name)
     outer = Builder(seed)
-    cell = _Cell(outer, "body_", units)
+    cell = Cell(outer, "body_", units)
     states = [f"s{i}" for i in range(len(shapes(units)))]
     inputs: dict[str, Shape] = {"x": [unrolled or "t", "b", units], **dict(zip(states, shapes(units), strict=True))}
     if unrolled:
