@@ -172,6 +172,25 @@ def test_chains_become_one_step(tier):
 
 
 @by_tier
+def test_a_chain_behind_a_product_that_ends_in_an_activation(tier):
+    """The product keeps its activation, and what follows is one step."""
+    random = np.random.default_rng(0)
+    for rows, columns in ((1, 64), (3, 7), (40, 30)):
+        graph = _native.Graph()
+        x = graph.add_input("x", "float32", [rows, 9])
+        y, z = (graph.add_input(n, "float32", [rows, columns]) for n in "yz")
+        w = graph.add_constant("w", floats(random, [9, columns]))
+        value = graph.add_node("MatMul", [x, w], ["p"], {}, "p").outputs[0]
+        value = graph.add_node("Sigmoid", [value], ["s"], {}, "s").outputs[0]
+        value = graph.add_node("Mul", [value, y], ["a"], {}, "a").outputs[0]
+        value = graph.add_node("Add", [value, z], ["b"], {}, "b").outputs[0]
+        graph.outputs = graph.add_node("Softsign", [value], ["c"], {}, "c").outputs
+        feeds = [floats(random, [rows, 9]), *(floats(random, [rows, columns]) for _ in range(2))]
+        pinned = check(graph, tier, {"s": "cpu:float32/gemm", "c": ELTWISE}, feeds)
+        assert sorted(pinned.routines) == ["c", "s"]
+
+
+@by_tier
 @pytest.mark.parametrize("other", ["all", "channels", "image", "scalar"])
 def test_channel_blocks(other, tier):
     """Between two pools that hold blocks, an addition and an activation hold them too, whatever is broadcast."""

@@ -3,15 +3,28 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <string_view>
 
 #include "routines/patterns/compile_program.h"
+#include "routines/patterns/epilogue.h"
 
 namespace neo {
 namespace {
 
-// The largest group of elementwise nodes that ends in `root`: same shape throughout, nothing read from outside, but
-// with `repeats` what codes stand for, which other readers then compute once more.
-std::vector<const Node*> grow_group(const Node& root, bool repeats, const Graph::Users& users, const Graph& graph) {
+// How far a group of elementwise nodes reaches.
+enum class Reach {
+  Shape,     // all of one shape, with nothing read from outside
+  Repeats,   // and what codes stand for, which other readers then compute once more
+  Products,  // none that a product or a convolution may do to its sums
+};
+
+bool is_of_product(const Node& node, const Graph::Users& users, const Graph& graph) {
+  constexpr std::string_view kProducts[] = {"MatMul", "Gemm", "Conv"};
+  return !match_epilogues(node, kProducts, users, graph).empty();
+}
+
+// The largest group of elementwise nodes that ends in `root`.
+std::vector<const Node*> grow_group(const Node& root, Reach reach, const Graph::Users& users, const Graph& graph) {
   constexpr size_t kMaxNodes = 24;
   std::vector<const Node*> group{&root};
   std::set<const Node*> members{&root};
@@ -22,7 +35,7 @@ std::vector<const Node*> grow_group(const Node& root, bool repeats, const Graph:
       for (const Value* v : group[i]->inputs) {
         const Node* p = v ? v->producer : nullptr;
         if (!p || members.count(p) || !is_eltwise(*p) || !(v->shape() == shape)) continue;
-        const bool is_repeated = repeats && p->op == "DequantizeLinear";
+        const bool is_repeated = reach == Reach::Repeats && p->op == "DequantizeLinear";
         if (graph.is_output(v) && !is_repeated) continue;
         // A half is rounded where the model says so.
         if (v->dtype() == DType::Float16 || v->dtype() == DType::BFloat16) continue;
@@ -30,6 +43,7 @@ std::vector<const Node*> grow_group(const Node& root, bool repeats, const Graph:
         const bool inside = std::all_of(it->second.begin(), it->second.end(),
                                         [&](const auto& u) { return members.count(u.first) > 0; });
         if (!inside && !is_repeated) continue;
+        if (reach == Reach::Products && is_of_product(*p, users, graph)) continue;
         group.push_back(p);
         members.insert(p);
         grown = true;
@@ -55,11 +69,10 @@ std::vector<const Node*> grow_group(const Node& root, bool repeats, const Graph:
 std::vector<Workload> match_eltwise(const Node& root, const Graph::Users& users, const Graph& graph) {
   std::vector<Workload> found{Workload::of(root)};
   if (!is_eltwise(root)) return found;
-  size_t largest = 1;
-  for (const bool repeats : {false, true}) {
-    std::vector<const Node*> group = grow_group(root, repeats, users, graph);
-    if (group.size() <= largest) continue;
-    largest = group.size();
+  std::set<size_t> sizes{1};  // one group is a part of another
+  for (const Reach reach : {Reach::Shape, Reach::Repeats, Reach::Products}) {
+    std::vector<const Node*> group = grow_group(root, reach, users, graph);
+    if (!sizes.insert(group.size()).second) continue;
     Workload together = Workload::of(std::move(group));
     if (compile_eltwise(together, nullptr)) found.push_back(std::move(together));
   }
