@@ -288,6 +288,39 @@ def test_rows_of_short_sums_have_the_bits_of_a_row_alone(tier, form, constant):
 
 
 @by_tier
+@pytest.mark.parametrize("tail", ["", "add", "relu", "sigmoid"])
+def test_few_rows_have_the_bits_of_many(tier, tail):
+    """A row alone, and rows of one register block, go other ways to the kernels than many rows."""
+    random = np.random.default_rng(0)
+    for k in (1, 7, 64, 130):
+        for n in (2, 3, 16, 33, 64, 70, 128, 257, 300):
+            weights, a, residual = (floats(random, dims) for dims in ([k, n], [70, k], [70, n]))
+            found = []
+            for rows in (70, 1, 2, 5):
+                graph = _native.Graph()
+                feeds = [a[:rows]]
+                x = graph.add_input("x", "float32", [rows, k])
+                w = graph.add_constant("w", weights)
+                value = graph.add_node("MatMul", [x, w], ["p"], {}, "p").outputs[0]
+                last = "p"
+                if tail in ("add", "relu"):
+                    feeds.append(residual[:rows])
+                    other = graph.add_input("r", "float32", [rows, n])
+                    value, last = graph.add_node("Add", [value, other], ["s"], {}, "s").outputs[0], "s"
+                if tail in ("relu", "sigmoid"):
+                    op = "Relu" if tail == "relu" else "Sigmoid"
+                    value, last = graph.add_node(op, [value], ["e"], {}, "e").outputs[0], "e"
+                graph.outputs = [value]
+                pinned = compile_pinned(graph, tier, {last: GEMM})
+                found.append(pinned(*feeds))
+                # Every other call goes backwards through the weights.
+                for threads in (1, 2, 2):
+                    np.testing.assert_array_equal(pinned(*feeds, threads=threads), found[-1], f"{k} {n}")
+            for few in found[1:]:
+                np.testing.assert_array_equal(few, found[0][: len(few)], f"{k} {n}")
+
+
+@by_tier
 def test_the_left_operand_may_be_the_residual(tier):
     case = Case(4)
     x = case.operand("x", [20, 20])

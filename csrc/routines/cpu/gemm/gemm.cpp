@@ -2,6 +2,7 @@
 
 #include "base/int_math.h"
 #include "routines/cpu/gemm/gemm_block.h"
+#include "routines/cpu/microkernel/microkernel_edge.h"
 #include "routines/cpu/tasks.h"
 
 namespace neo {
@@ -13,6 +14,81 @@ constexpr int64_t kGemmChunk = 256;  // k per pass, so that a panel of B stays i
 bool takes_dots(const GemmShape& s, const GemmStrides& strides, int64_t rows) {
   constexpr int64_t kMaxRows = 8, kSums = 16;  // adding up the lanes of a result takes as long as so many products
   return strides.b_row == 1 && strides.a_column == 1 && rows <= std::min(kMaxRows, s.k / kSums);
+}
+
+// Whether a few rows need nothing but the addresses of each panel.
+bool is_plain(const GemmPlan& plan, const GemmArgs& args) {
+  return plan.one_block && args.a_column == 1 && (!args.residual || (args.residual_column == 1 && args.beta == 1.0f));
+}
+
+// Panels of one row.
+void run_row(const GemmPlan& plan, const TileKernels& kernels, const GemmArgs& args, IndexRange panels) {
+  const int64_t vectors = plan.vectors / plan.panels, wider = plan.vectors % plan.panels;
+  RowProduct row;
+  row.a = args.a;
+  row.count = plan.shape.k;
+  row.lo = args.lo;
+  row.hi = args.hi;
+  const auto column_of = [&](int64_t panel) {
+    return std::min((panel * vectors + std::min(panel, wider)) * plan.lanes, plan.shape.n);
+  };
+  const auto run = [&](int64_t begin, int64_t end) {
+    const int64_t first = column_of(begin);
+    row.weight = args.b + first * plan.shape.k;
+    row.panels = end - begin;
+    row.vectors = vectors + (begin < wider);
+    row.columns = column_of(end) - first;
+    if (args.column_bias) row.bias = args.column_bias + first;
+    if (args.residual) row.init = args.residual + first;
+    row.c = args.c + first;
+    kernels.row_product(row);
+  };
+  // Panels of one width, as many as the kernel takes at once where they go backwards.
+  const auto run_alike = [&](int64_t begin, int64_t end) {
+    if (!args.backwards && begin < end) return run(begin, end);
+    const int64_t most = vectors + (begin < wider) > 2 ? 2 : 4;
+    for (; begin < end; end -= std::min(most, end - begin)) run(std::max(begin, end - most), end);
+  };
+  const int64_t split = std::clamp(wider, panels.begin, panels.end);
+  if (args.backwards) run_alike(split, panels.end);
+  run_alike(panels.begin, split);
+  if (!args.backwards) run_alike(split, panels.end);
+  if (args.activation) {
+    const int64_t first = column_of(panels.begin);
+    args.activation(args.c + first, 1, args.c_row, column_of(panels.end) - first);
+  }
+}
+
+// The panels of some tasks, where a register block has all rows: as GemmBlock computes them, without what it decides
+// for each block. A loop over time runs such a product in every iteration.
+void run_one_block(const GemmPlan& plan, const TileKernels& kernels, const GemmArgs& args, IndexRange panels) {
+  const GemmShape& s = plan.shape;
+  const int64_t lanes = plan.lanes, most = plan.vectors / plan.panels, wider = plan.vectors % plan.panels;
+  const TileTap tap = {};
+  Tile tile;
+  tile.taps = &tap;
+  tile.tap_count = 1;
+  tile.block_size = tile.last_size = s.k;
+  tile.src = args.a;
+  tile.step = args.a_row;
+  tile.row_bias = args.row_bias;
+  tile.init_row = args.residual_row;
+  tile.dst_row = args.c_row;
+  tile.lo = args.lo;
+  tile.hi = args.hi;
+  for (int64_t v = 0; v < kTileVectors; ++v) tile.init_vector[v] = tile.dst_vector[v] = v * lanes;
+  for (int64_t i = panels.begin; i < panels.end; ++i) {
+    const int64_t p = args.backwards ? panels.begin + panels.end - 1 - i : i;
+    const int64_t first = (p * most + std::min(p, wider)) * lanes;
+    const int64_t vectors = most + (p < wider), width = vectors * lanes, columns = std::min(width, s.n - first);
+    tile.weight = args.b + first * s.k;
+    tile.weight_step = width;
+    if (args.column_bias) tile.bias = args.column_bias + first;
+    if (args.residual) tile.init = args.residual + first;
+    tile.dst = args.c + first;
+    run_microkernel_edge(kernels.rows[vectors][s.m], kernels, tile, s.m, vectors, columns);
+    if (args.activation) args.activation(tile.dst, s.m, args.c_row, columns);
+  }
 }
 
 }  // namespace
@@ -46,6 +122,9 @@ GemmPlan plan_gemm(const GemmShape& s, const GemmSchedule& schedule, const TileK
   plan.row_chunk = schedule.chunk > 0 ? std::min(schedule.chunk, s.m) : rows;
   plan.row_chunks = ceil_div(s.m, plan.row_chunk);
   plan.tasks = batches * plan.panel_chunks * plan.row_chunks;
+  const int64_t limit = kernels.max_rows[ceil_div(plan.vectors, plan.panels)];
+  plan.one_block = plan.whole_k && batches == 1 && plan.row_chunks == 1 && s.k > 0 && s.m <= limit &&
+                   (schedule.rows == 0 || s.m <= schedule.rows);
   return plan;
 }
 
@@ -67,6 +146,12 @@ void pack_gemm_b(const GemmPlan& plan, const PackKernels& kernels, const float* 
 void run_gemm(const GemmPlan& plan, const TileKernels& kernels, const PackKernels& pack_kernels, const GemmArgs& args,
               int64_t task_begin, int64_t task_end, float* workspace) {
   const GemmShape& s = plan.shape;
+  if (is_plain(plan, args)) {
+    const int64_t chunk = plan.panel_chunk;
+    const IndexRange panels = {task_begin * chunk, std::min(task_end * chunk, plan.panels)};
+    return s.m == 1 && !args.row_bias ? run_row(plan, kernels, args, panels)
+                                      : run_one_block(plan, kernels, args, panels);
+  }
   float* a_scratch = workspace;
   float* b_scratch = a_scratch + kTileRows * plan.k_chunk;
   for (int64_t task = task_begin; task < task_end; ++task) {

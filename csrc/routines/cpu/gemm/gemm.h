@@ -30,6 +30,7 @@ struct GemmPlan {
   int64_t panels = 0;                         // panel p has an even share of the vectors, the first ones more
   int64_t k_chunk = 0;                        // k per pass over C
   bool whole_k = false;                       // one pass, where B is packed and A needs no copy
+  bool one_block = false;                     // a register block has all rows of the only matrix, over the whole k
   int64_t row_chunk = 0, row_chunks = 0;      // rows per task
   int64_t panel_chunk = 0, panel_chunks = 0;  // panels per task
   int64_t workspace_size = 0;                 // floats that a task uses
@@ -49,7 +50,16 @@ struct GemmArgs : GemmStrides {
   float* c = nullptr;
   float lo = 0.0f, hi = 0.0f;
   Activation activation;
+  // A few rows begin with the last panels, to the same bits. Calls that take turns find what the one before left in
+  // the caches.
+  bool backwards = false;
 };
+
+// Whether calls of a product should take turns: its weights, which are most of what it reads, fill a first-level cache.
+inline bool takes_turns(const GemmPlan& plan) {
+  constexpr int64_t kMinFloats = 6 << 10;
+  return plan.one_block && plan.panels > 1 && plan.shape.n * plan.shape.k >= kMinFloats;
+}
 
 GemmPlan plan_gemm(const GemmShape& shape, const GemmSchedule& schedule, const TileKernels& kernels);
 

@@ -57,8 +57,7 @@ void GemmBlock::activate(IndexRange rows, IndexRange vectors) const {
 
 void GemmBlock::run_tiles(const float* weight, int64_t weight_step, float scale, IndexRange rows, IndexRange vectors,
                           IndexRange k) const {
-  constexpr int64_t kFewRows = 4;
-  const bool is_short = k.size() == plan.shape.k && k.size() <= kShortSum && rows.size() >= kFewRows;
+  const bool is_short = k.size() == plan.shape.k && sums_shortly(rows.size(), k.size(), vectors.size());
   if (is_short && scale == 1.0f && (!args.residual || row_addend())) {
     return run_short(weight, weight_step, rows, vectors, k.size());
   }

@@ -53,6 +53,14 @@ struct GemmBlock {
   void set_init(Tile& tile, float* init, IndexRange rows, int64_t first, int64_t columns, int64_t width) const;
 };
 
+// Whether some rows of so short sums are multiplied by a kernel of their own: many rows of sums that are nearly long
+// take less time in register blocks of several vectors.
+inline bool sums_shortly(int64_t rows, int64_t count, int64_t vectors) {
+  constexpr int64_t kFewRows = 4, kManyRows = 24, kNearlyLong = 56;
+  const bool is_large = vectors > 1 && rows >= kManyRows && count >= kNearlyLong;
+  return rows >= kFewRows && count <= kShortSum && !is_large;
+}
+
 // The vectors of a panel.
 inline IndexRange gemm_panel(const GemmPlan& plan, int64_t panel) {
   return even_part(plan.vectors, plan.panels, panel);

@@ -9,6 +9,7 @@
 #include "routines/cpu/microkernel/used_kernels.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
+#include "routines/cpu/turn.h"
 #include "routines/families.h"
 #include "routines/patterns/gemm_problem.h"
 #include "routines/space.h"
@@ -112,6 +113,7 @@ class GemmStep final : public StridedStep {
     if (b_ >= 0) g.b = reinterpret_cast<const float*>(args[b_]);
     if (residual_ >= 0) g.residual = reinterpret_cast<const float*>(args[residual_]);
     g.c = reinterpret_cast<float*>(args[c_]);
+    if (takes_turns(call.plan)) g.backwards = turn_.next();
     run_tasks_with<float>(team, call.split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
       run_gemm(call.plan, kernels_.tiles, kernels_.pack, g, begin, end, workspace);
     });
@@ -126,6 +128,7 @@ class GemmStep final : public StridedStep {
   int a_ = -1, b_ = -1, residual_ = -1, c_ = 0;
   float lo_, hi_;
   Activation activation_;
+  Turn turn_;
 };
 
 double estimate_us(const GemmPlan& plan, bool constant_b, const Target& target) {

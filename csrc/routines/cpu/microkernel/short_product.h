@@ -23,6 +23,18 @@ struct ShortProduct {
   float lo = 0.0f, hi = 0.0f;
 };
 
+// One row times panels of `vectors` vectors, packed one behind the other, to the bits of a register block.
+struct RowProduct {
+  const float* a = nullptr;
+  const float* weight = nullptr;  // [panel][count][vectors]
+  int64_t count = 0, panels = 0, vectors = 0;
+  int64_t columns = 0;          // that exist, at most those of the panels
+  const float* bias = nullptr;  // whole vectors, or null
+  const float* init = nullptr;  // or null; added behind the sums
+  float* c = nullptr;
+  float lo = 0.0f, hi = 0.0f;
+};
+
 // Products of a few rows of A with rows of B, both as they lie in memory.
 // sums[r, j] = scale * sum over i of a[r, i] * b[j, i]; columns behind the last one are anything.
 struct DotProduct {
@@ -42,6 +54,7 @@ struct DotProduct {
 namespace neo::NEO_ISA {
 
 void short_product(const ShortProduct& product);
+void row_product(const RowProduct& product);
 void dot_product(const DotProduct& product);
 
 // c[r] = sum over i of a[r * a_row + i] * b[i].

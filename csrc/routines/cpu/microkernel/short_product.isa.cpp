@@ -30,6 +30,52 @@ NEO_INLINE void multiply_rows(const ShortProduct& p, int64_t row) {
   }
 }
 
+// Some panels at once: the sums of one are too few to hide the latency of their additions.
+template <int V, int P>
+[[gnu::noinline]] void multiply_panels(const RowProduct& p, int64_t panel) {
+  const int64_t width = V * kLanes, first = panel * width;
+  const float* weight[P];
+  F32 acc[P][V];
+#pragma GCC unroll 8
+  for (int i = 0; i < P; ++i) {
+    weight[i] = p.weight + (panel + i) * width * p.count;
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) acc[i][v] = p.bias ? load(p.bias + first + i * width + v * kLanes) : zero();
+  }
+#pragma GCC unroll 2
+  for (int64_t k = 0; k < p.count; ++k) {
+    const F32 x = broadcast(p.a[k]);
+#pragma GCC unroll 8
+    for (int i = 0; i < P; ++i) {
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) accumulate(acc[i][v], x, load(weight[i] + v * kLanes));
+      weight[i] += width;
+    }
+  }
+  const F32 lo = broadcast(p.lo), hi = broadcast(p.hi);
+#pragma GCC unroll 8
+  for (int i = 0; i < P; ++i) {
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) {
+      const int64_t at = first + i * width + v * kLanes, left = p.columns - at;
+      if (left >= kLanes) {
+        const F32 sum = p.init ? acc[i][v] + load(p.init + at) : acc[i][v];
+        store(p.c + at, min(hi, max(lo, sum)));
+      } else if (left > 0) {
+        const F32 sum = p.init ? acc[i][v] + load_n(p.init + at, left) : acc[i][v];
+        store_n(p.c + at, min(hi, max(lo, sum)), left);
+      }
+    }
+  }
+}
+
+template <int V, int P>
+void multiply_row(const RowProduct& p) {
+  int64_t panel = 0;
+  for (; panel + P <= p.panels; panel += P) multiply_panels<V, P>(p, panel);
+  for (; panel < p.panels; ++panel) multiply_panels<V, 1>(p, panel);
+}
+
 // The products of two rows, a partial sum in each lane.
 NEO_INLINE F32 multiply_dense(const float* a, const float* b, int64_t count) {
   F32 s0 = zero(), s1 = zero(), s2 = zero(), s3 = zero();
@@ -123,6 +169,19 @@ void short_product(const ShortProduct& p) {
     row += 4;
   }
   for (; row < p.rows; ++row) multiply_rows<1>(p, row);
+}
+
+void row_product(const RowProduct& p) {
+  switch (p.vectors) {
+    case 1:
+      return multiply_row<1, 4>(p);
+    case 2:
+      return multiply_row<2, 4>(p);
+    case 3:
+      return multiply_row<3, 2>(p);
+    default:
+      return multiply_row<4, 2>(p);
+  }
 }
 
 void multiply_column(const float* a, int64_t a_row, const float* b, int64_t count, int64_t rows, float* c) {

@@ -94,6 +94,7 @@ struct TileKernels {
   TileKernel columns[kTileVectors + 1][kTileRows + 1];  // column form
   void (*edge)(const TileEdge&);
   void (*short_product)(const ShortProduct&);
+  void (*row_product)(const RowProduct&);
   void (*dot_product)(const DotProduct&);
   void (*clear)(float* dst, int64_t dst_row, int64_t rows, int64_t count);  // the first `count` floats of some rows
 };

@@ -383,6 +383,7 @@ constexpr TileKernels make_table() {
   for (int v = 1; v <= kTileVectors; ++v) table.max_rows[v] = max_tile_rows(v);
   table.edge = run_edge;
   table.short_product = short_product;
+  table.row_product = row_product;
   table.dot_product = dot_product;
   table.clear = run_clear;
   fill_row<1, 1>(table);

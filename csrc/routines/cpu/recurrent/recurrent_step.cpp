@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "routines/cpu/recurrent/ragged_rows.h"
 #include "routines/cpu/tasks.h"
+#include "routines/cpu/turn.h"
 #include "routines/patterns/epilogue.h"
 
 namespace neo {
@@ -62,6 +63,7 @@ class RecurrentStep final : public KernelStep {
   void run_call(const RecurrentCall& call, std::byte* const* args, std::byte* scratch, Team& team) const {
     auto* memory = reinterpret_cast<float*>(scratch);
     const bool has_steps = call.steps > 0;
+    if (call.steps % 2 != 0) turn_.next();
     if (has_steps) {
       if (!form_.has_constant_weights) pack_weights(call, args, memory, team);
       const auto* x = reinterpret_cast<const float*>(args[arguments_.x]);
@@ -307,6 +309,7 @@ class RecurrentStep final : public KernelStep {
       g.c_row = call.gates_row;
       g.lo = -std::numeric_limits<float>::infinity();
       g.hi = std::numeric_limits<float>::infinity();
+      g.backwards = turn_.now();
       run_tasks_with<float>(team, call.projection_split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
         run_gemm(call.projection, kernels_.tiles, kernels_.pack, g, begin, end, workspace);
       });
@@ -436,7 +439,7 @@ class RecurrentStep final : public KernelStep {
     const RecurrentWeights weights = weights_of(call, memory);
     CellArgs c;
     c.kind = is_candidate ? CellKind::GruCandidate : form_.kind;
-    c.backwards = step % 2 != 0;
+    c.backwards = turn_.now() != (step % 2 != 0);
     c.hidden = form_.hidden;
     const int64_t gates = is_candidate ? 1 : phases() == 2 ? 2 : form_.gates;
     const int64_t block_gates = form_.hidden * gates * packed_.lanes;
@@ -537,6 +540,7 @@ class RecurrentStep final : public KernelStep {
   PackedRecurrent packed_;
   RecurrentWeights constants_;
   RecurrentArguments arguments_;
+  Turn turn_;
   CodesMatrix w_codes_, r_codes_;  // of 8-bit codes
 };
 
