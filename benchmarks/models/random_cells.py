@@ -86,7 +86,9 @@ def random_step(seed: int) -> Callable[[Cell, str, list[str]], tuple[list[str], 
 def _gates(form: _Form, c: Cell, x: str, h: str, width: int, count: int) -> list[str]:
     size = count * c.units
     if form.form == "parts":
-        return [_normed(form, c, c.plus(c.linear(x, c.units), c.linear(h, c.units, width)), c.units) for _ in range(count)]
+        return [
+            _normed(form, c, c.plus(c.linear(x, c.units), c.linear(h, c.units, width)), c.units) for _ in range(count)
+        ]
     if form.form in ("concat", "gemm"):
         both = c.add("Concat", x, h, axis=1)
         if form.form == "gemm":
@@ -109,9 +111,7 @@ def _normed(form: _Form, c: Cell, x: str, size: int) -> str:
     return x
 
 
-def _update(
-    form: _Form, c: Cell, gates: list[str], raw: str, fresh: str, states: list[str]
-) -> tuple[str, list[str]]:
+def _update(form: _Form, c: Cell, gates: list[str], raw: str, fresh: str, states: list[str]) -> tuple[str, list[str]]:
     cell = states[1]
     if form.update == "mix":
         return c.mix(gates[0], cell, fresh), []

@@ -140,7 +140,7 @@ Tensor SteadyLoop::tensor_for(const Collected& collected, int64_t count) {
   return Tensor(collected.first.dtype(), dims);
 }
 
-// What is collected so far lies along the first axis.
+// The elements that are collected so far lie one behind the other.
 void SteadyLoop::set_room(State& state, int64_t room) {
   const int64_t done = std::min(state.done, room);
   room_ = room;

@@ -28,7 +28,12 @@ def test_a_scan_of_any_length_and_batch(name):
     check(cell_model(name, 16), [(1, 1), (2, 3), (7, 1), (16, 2), (100, 1)], 2)
 
 
-@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("seed", range(12))
+def test_a_random_cell(seed):
+    check(cell_model(f"random-{seed}", 16), [(1, 1), (2, 3), (16, 5), (40, 1)], 2)
+
+
+@pytest.mark.parametrize("name", [*CELLS, "random-0"])
 def test_written_out(name):
     check(cell_model(name, 16, unrolled=4), [(4, 1), (4, 3)], 1)
 

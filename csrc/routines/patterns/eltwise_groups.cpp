@@ -12,7 +12,7 @@ namespace neo {
 namespace {
 
 // How far a group of elementwise nodes reaches.
-enum class Reach {
+enum class GroupReach {
   Shape,     // all of one shape, with nothing read from outside
   Repeats,   // and what codes stand for, which other readers then compute once more
   Products,  // none that a product or a convolution may do to its sums
@@ -24,7 +24,7 @@ bool is_of_product(const Node& node, const Graph::Users& users, const Graph& gra
 }
 
 // The largest group of elementwise nodes that ends in `root`.
-std::vector<const Node*> grow_group(const Node& root, Reach reach, const Graph::Users& users, const Graph& graph) {
+std::vector<const Node*> grow_group(const Node& root, GroupReach reach, const Graph::Users& users, const Graph& graph) {
   constexpr size_t kMaxNodes = 24;
   std::vector<const Node*> group{&root};
   std::set<const Node*> members{&root};
@@ -35,7 +35,7 @@ std::vector<const Node*> grow_group(const Node& root, Reach reach, const Graph::
       for (const Value* v : group[i]->inputs) {
         const Node* p = v ? v->producer : nullptr;
         if (!p || members.count(p) || !is_eltwise(*p) || !(v->shape() == shape)) continue;
-        const bool is_repeated = reach == Reach::Repeats && p->op == "DequantizeLinear";
+        const bool is_repeated = reach == GroupReach::Repeats && p->op == "DequantizeLinear";
         if (graph.is_output(v) && !is_repeated) continue;
         // A half is rounded where the model says so.
         if (v->dtype() == DType::Float16 || v->dtype() == DType::BFloat16) continue;
@@ -43,7 +43,7 @@ std::vector<const Node*> grow_group(const Node& root, Reach reach, const Graph::
         const bool inside = std::all_of(it->second.begin(), it->second.end(),
                                         [&](const auto& u) { return members.count(u.first) > 0; });
         if (!inside && !is_repeated) continue;
-        if (reach == Reach::Products && is_of_product(*p, users, graph)) continue;
+        if (reach == GroupReach::Products && is_of_product(*p, users, graph)) continue;
         group.push_back(p);
         members.insert(p);
         grown = true;
@@ -70,7 +70,7 @@ std::vector<Workload> match_eltwise(const Node& root, const Graph::Users& users,
   std::vector<Workload> found{Workload::of(root)};
   if (!is_eltwise(root)) return found;
   std::set<size_t> sizes{1};  // one group is a part of another
-  for (const Reach reach : {Reach::Shape, Reach::Repeats, Reach::Products}) {
+  for (const GroupReach reach : {GroupReach::Shape, GroupReach::Repeats, GroupReach::Products}) {
     std::vector<const Node*> group = grow_group(root, reach, users, graph);
     if (!sizes.insert(group.size()).second) continue;
     Workload together = Workload::of(std::move(group));
