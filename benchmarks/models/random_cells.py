@@ -1,4 +1,7 @@
-"""Random cells: gates, normalizations, states and memories put together in ways that have no name."""
+"""Random cells: gates, normalizations, states and memories put together in ways that have no name.
+
+A cell of some seeds does not forget: there what two engines round differently grows from step to step.
+"""
 
 from __future__ import annotations
 
