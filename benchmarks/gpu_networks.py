@@ -107,7 +107,16 @@ def main() -> int:
     status = 0
     if inputs.models_folder().is_dir():
         status = on_device.main(
-            ["--target", options.target, "--match", options.models, "--until", str(options.seconds / 3)]
+            [
+                "--target",
+                options.target,
+                "--kinds",
+                "float32",
+                "--match",
+                options.models,
+                "--until",
+                str(options.seconds / 3),
+            ]
         )
     head = ["network", *(f"{name}, ms" for name in engines(options.target)), "difference", "speed-up [95 %]"]
     rows, ratios, late = [], [], []

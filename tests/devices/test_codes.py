@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 import pytest
 
+from tests.kernel_ir.compilers import CAPABILITIES, CLANG, compile_cuda, compile_opencl
 from tests.models.inputs import models_folder
 
 # Networks of QDQ and QOperator, and how many products each has.
@@ -48,3 +49,22 @@ def test_a_trained_network_has_the_outputs_of_the_cpu() -> None:
     expected = neo.compile(path).run(feeds)
     for name, result in neo.compile(path, target="opencl").run(feeds).items():
         np.testing.assert_allclose(result, expected[name], rtol=1e-6, atol=1e-7)
+
+
+def kernels_of(target: str) -> list[str]:
+    """The kernels of a small network of QDQ and of one of QOperator."""
+    names = ("resnet8-cifar10/resnet8-qdq-derived.onnx", "micro-kws/micro_kws_m_static_qoperator.onnx")
+    modules = [neo.compile(path_of(name), target=target) for name in names]
+    return [*dict.fromkeys(entry["text"] for module in modules for entry in module.kernels)]
+
+
+@pytest.mark.skipif(CLANG is None, reason="clang is needed to compile OpenCL C")
+@pytest.mark.parametrize("target", ["opencl", "mali", "intel_graphics"])
+def test_kernels_are_opencl_c_1_2(target: str) -> None:
+    compile_opencl(kernels_of(target))
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_kernels_compile_for_cuda(capability: int) -> None:
+    compile_cuda(kernels_of("cuda"), capability)

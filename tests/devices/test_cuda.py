@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from tests.devices import emulated_cuda
-from tests.kernel_ir.conftest import NVCC
+from tests.kernel_ir.compilers import NVCC
 from tests.kernel_ir.kernels import kernels
 from tests.routines.gpu.programs import Program, programs
 

@@ -8,6 +8,8 @@ import pytest
 from neo import testing
 from neo.kernels import write_kernels
 
+from tests.kernel_ir.compilers import CAPABILITIES, CLANG, compile_cuda, compile_opencl
+
 # Inputs, then the nodes from x to y; what begins with "w" is a constant. What each must run on the device.
 MODELS = {
     "convolution": ("x[2,5,9,11] w[12,5,3,3] wb[12]", "y = Conv <pads = [1, 1, 1, 1]> (x, w, wb)"),
@@ -88,13 +90,13 @@ def model_of(name, half):
     return model, feeds
 
 
-@pytest.mark.parametrize(
-    ("name", "half"),
-    [
-        *((name, "float16") for name in MODELS),
-        *((name, "bfloat16") for name in ("residual", "product", "softmax", "pieces")),
-    ],
-)
+CASES = [
+    *((name, "float16") for name in MODELS),
+    *((name, "bfloat16") for name in ("residual", "product", "softmax", "pieces")),
+]
+
+
+@pytest.mark.parametrize(("name", "half"), CASES)
 def test_agrees_with_the_cpu(name, half):
     model, feeds = model_of(name, half)
     expected = np.asarray(neo.compile(model).run(feeds)["y"])
@@ -118,6 +120,24 @@ def test_kernels_hold_halves(target, tmp_path):
         own = "cvt.f32.f16" if target == "cuda" else "vload_half"
         assert own in text or "widen_float16" in text or "copy_" in text
         assert "cl_khr_fp16" not in text
+
+
+def distinct_kernels(target):
+    """The kernels of all models here."""
+    modules = [neo.compile(model_of(name, half)[0], target=target) for name, half in CASES]
+    return [*dict.fromkeys(entry["text"] for module in modules for entry in module.kernels)]
+
+
+@pytest.mark.skipif(CLANG is None, reason="clang is needed to compile OpenCL C")
+@pytest.mark.parametrize("target", ["opencl", "mali", "intel_graphics"])
+def test_kernels_are_opencl_c_1_2(target):
+    compile_opencl(distinct_kernels(target))
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_kernels_compile_for_cuda(capability):
+    compile_cuda(distinct_kernels("cuda"), capability)
 
 
 def test_packed_weights_take_half_the_bytes():

@@ -31,6 +31,7 @@ Features features_of(const std::string& subgroups) {
                 : subgroups == "khronos" ? Features::Subgroups::Khronos
                                          : Features::Subgroups::None;
   f.matrices = subgroups == "matrices";
+  f.software_halves = subgroups == "software_halves";
   f.dots = subgroups == "dots"       ? Features::Dots::Native
            : subgroups == "arm_dots" ? Features::Dots::Arm
                                      : Features::Dots::None;

@@ -1,14 +1,11 @@
 """Kernels on every way to run them: plain C under sanitizers, OpenCL on PoCL, CUDA's compilers."""
 
 import os
-import shutil
-from pathlib import Path
 
 import pytest
 
+from tests.kernel_ir.compilers import NVCC
 from tests.kernel_ir.kernels import PlainC, kernels
-
-NVCC = shutil.which("nvcc") or (path if Path(path := "/usr/local/cuda/bin/nvcc").exists() else None)
 
 
 def pytest_collection_modifyitems(config, items):
@@ -28,8 +25,3 @@ def plain_c():
 @pytest.fixture(scope="session")
 def opencl():
     return kernels.Runner(os.environ.get("NEO_TEST_DEVICE", "opencl"))
-
-
-@pytest.fixture(scope="session")
-def nvcc():
-    return NVCC

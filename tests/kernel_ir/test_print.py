@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.compiled import compiled
+from tests.kernel_ir.compilers import CLANG, compile_cuda, compile_opencl
 from tests.kernel_ir.kernels import kernels
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -69,17 +69,18 @@ def test_a_block_that_fits_is_not_guarded():
     assert not re.search(r"\bmin\(0|\b/ 1\b|\+ 0\b", text)
 
 
+@pytest.mark.skipif(CLANG is None, reason="clang is needed to compile OpenCL C")
+@pytest.mark.parametrize("features", ["none", "software_halves", "intel", "dots", "arm_dots"])
+def test_opencl_compiles_as_1_2(features):
+    compile_opencl([kernels.print(name, "opencl", features) for name in kernels.names()])
+
+
 @pytest.mark.nvcc
 @pytest.mark.parametrize(
     ("capability", "features"), [(87, "matrices"), (90, "matrices"), (87, "dots"), (75, "dots"), (75, "none")]
 )
-def test_cuda_compiles_for_edge_and_data_centre(nvcc, capability, features):
-    texts = {f"kernel{i}.cu": kernels.print(name, "cuda", features) for i, name in enumerate(kernels.names())}
-    every = "".join(f'namespace kernel{i} {{\n#include "kernel{i}.cu"\n}}\n' for i in range(len(texts)))
-    command = [nvcc, "-cubin", "-std=c++17", f"-arch=sm_{capability}", "-o", "all.cubin", "all.cu"]
-    code = compiled(command, {**texts, "all.cu": every}, "all.cubin").read_bytes()
-    for name in kernels.names():
-        assert name.encode() in code
+def test_cuda_compiles_for_edge_and_data_centre(capability, features):
+    compile_cuda([kernels.print(name, "cuda", features) for name in kernels.names()], capability)
 
 
 def test_matrices_are_instructions_where_there_are_some():

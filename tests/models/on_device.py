@@ -1,6 +1,7 @@
-"""``python -m tests.models.on_device``: every float model of the zoo with a device as target, beside onnxruntime.
+"""``python -m tests.models.on_device``: every model of the zoo with a device as target.
 
-``--half``: the models' twins of float16, beside neo on the CPU. Status 1 where a model differs by more than the rule of its kind. Each model runs in a process of its own.
+Float models and quantized ones run beside onnxruntime, twins of the float models in float16 beside neo on the CPU. Status 1
+where a model differs by more than the rule of its kind. Each model runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -27,6 +28,12 @@ from .engines import assert_agrees, assert_meets_reference, expected_of, source_
 from .half_twin import half_twin
 from .inputs import Feeds
 
+KINDS = {
+    "float32": "The float models of the zoo",
+    "float16": "Their twins in float16",
+    "codes": "The quantized models of the zoo",
+}
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -37,6 +44,7 @@ class Outcome:
     difference: float = 0.0
     on_device: int = 0
     on_cpu: str = ""
+    kind: str = "float32"
 
 
 def cases_of(model: zoo.Model) -> Iterator[tuple[Feeds, Feeds, Callable[[Feeds], None]]]:
@@ -61,12 +69,16 @@ def half_cases_of(model: zoo.Model, twin: bytes) -> Iterator[tuple[Feeds, Feeds,
         yield feeds, expected, partial(assert_agrees, model, feeds, expected=expected)
 
 
-def run_on(name: str, target: str, half: bool = False) -> Outcome:
-    """Run every case of a model."""
+def run_on(name: str, target: str, kind: str = "float32") -> Outcome:
+    """Run every case of a model, or of its twin in float16."""
     model = zoo.BY_NAME[name]
     try:
-        source = half_twin(source_of(model)) if half else source_of(model)
-        cases = list(half_cases_of(model, source) if isinstance(source, bytes) and half else cases_of(model))
+        if kind == "float16":
+            source: str | bytes = (twin := half_twin(source_of(model)))
+            cases = list(half_cases_of(model, twin))
+        else:
+            source = source_of(model)
+            cases = list(cases_of(model))
         module = neo.compile(source, target=target)
         steps = module.steps
         on_cpu = Counter(step.op for step in steps if step.device == "cpu")
@@ -78,11 +90,11 @@ def run_on(name: str, target: str, half: bool = False) -> Outcome:
                 check(actual)
             except AssertionError as error:
                 failure = failure or f"AssertionError: {_line(error)}"
-            if half or model.onnxruntime:  # what is stored may be labels
+            if kind == "float16" or model.onnxruntime:  # what is stored may be labels
                 difference = max([difference, *(_difference(actual[n], right) for n, right in expected.items())])
-        return Outcome(name, failure, difference, len(steps) - on_cpu.total(), listed)
+        return Outcome(name, failure, difference, len(steps) - on_cpu.total(), listed, kind)
     except Exception as error:
-        return Outcome(name, f"{type(error).__name__}: {_line(error)}")
+        return Outcome(name, f"{type(error).__name__}: {_line(error)}", kind=kind)
 
 
 def _line(error: Exception) -> str:
@@ -101,31 +113,49 @@ def _difference(actual: Any, expected: Any) -> float:
 
 def page(outcomes: Sequence[Outcome], target: str) -> str:
     """Write the page of docs/."""
-    held = sum(not o.failure for o in outcomes)
     lines = [
-        f'# The float models of the zoo with `target="{target}"`',
+        f'# The models of the zoo with `target="{target}"`',
         "",
-        f"Written by `python -m tests.models.on_device --target {target}`; the device was PoCL, the reference onnxruntime.",
-        "The difference is the largest of all outputs and cases, relative to the output's largest value;",
-        "of integers it is 1 where any differs.",
-        f"{held} of {len(outcomes)} models agree by the rule of [accuracy](accuracy.md).",
-        "",
-        "| model | difference | steps on the device | steps on the CPU | |",
-        "|---|---|---|---|---|",
+        f"Written by `python -m tests.models.on_device --target {target}`; the device was PoCL. The reference is onnxruntime, and for the",
+        "twins neo on the CPU. The difference is the largest of all outputs and cases, relative to the output's largest value; of",
+        "integers it is 1 where any differs.",
     ]
-    for o in outcomes:
-        lines.append(
+    for kind, heading in KINDS.items():
+        some = [o for o in outcomes if o.kind == kind]
+        if not some:
+            continue
+        held = sum(not o.failure for o in some)
+        lines += ["", f"## {heading}", "", f"{held} of {len(some)} agree by the rule of [accuracy](accuracy.md)."]
+        lines += ["", "| model | difference | steps on the device | steps on the CPU | |", "|---|---|---|---|---|"]
+        lines += [
             f"| {o.model} | {o.difference:.1e} | {o.on_device} | {o.on_cpu or '0'} | {o.failure or 'agrees'} |"
-        )
+            for o in some
+        ]
     return "\n".join(lines) + "\n"
+
+
+def run_alone(name: str, target: str, kind: str, seconds: float) -> Outcome:
+    """Run a model in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(max_workers=1, mp_context=context)
+    try:
+        return pool.submit(run_on, name, target, kind).result(timeout=seconds)
+    except futures.TimeoutError:
+        for process in pool._processes.values():
+            process.kill()
+        return Outcome(name, f"not done within {seconds:.0f} s", kind=kind)
+    except Exception as error:
+        return Outcome(name, f"the process ended: {_line(error)}", kind=kind)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m tests.models.on_device", description=__doc__)
     parser.add_argument("--target", default="opencl")
+    parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS)
     parser.add_argument("--match", default="*", help="only models of this pattern")
-    parser.add_argument("--half", action="store_true", help="the models' twins of float16")
     parser.add_argument("--seconds", type=float, default=600, help="that a model may take")
     parser.add_argument("--until", type=float, default=float("inf"), help="no model is begun after so many seconds")
     parser.add_argument("--page", type=Path, help="where to write the page of docs/, after every model")
@@ -133,30 +163,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     models = [
         m
         for m in zoo.MODELS
-        if not m.quantized
-        and (m.onnxruntime or m.references)
-        and m.path.exists()
-        and fnmatch.fnmatchcase(m.name, options.match)
+        if (m.onnxruntime or m.references) and m.path.exists() and fnmatch.fnmatchcase(m.name, options.match)
     ]
+    models.sort(key=lambda m: (m.name.startswith("light"), m.path.stat().st_size))
     outcomes: list[Outcome] = []
     start = time.monotonic()
-    for model in sorted(models, key=lambda m: (m.name.startswith("light"), m.path.stat().st_size)):
+    work = [(m.name, kind) for kind in options.kinds for m in models if m.quantized == (kind == "codes")]
+    for name, kind in work:
         if time.monotonic() - start > options.until:
-            print(f"not begun after {options.until:.0f} s: {model.name} and what follows", flush=True)
+            print(f"not begun after {options.until:.0f} s: {name} ({kind}) and what follows", flush=True)
             break
-        context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(max_workers=1, mp_context=context)
-        try:
-            outcomes.append(
-                pool.submit(run_on, model.name, options.target, options.half).result(timeout=options.seconds)
-            )
-        except futures.TimeoutError:
-            outcomes.append(Outcome(model.name, f"not done within {options.seconds:.0f} s"))
-            for process in pool._processes.values():
-                process.kill()
-        except Exception as error:
-            outcomes.append(Outcome(model.name, f"the process ended: {_line(error)}"))
-        pool.shutdown(wait=True, cancel_futures=True)
+        outcomes.append(run_alone(name, options.target, kind, options.seconds))
         print(outcomes[-1], flush=True)
         if options.page:
             options.page.write_text(page(outcomes, options.target), encoding="utf-8")

@@ -11,7 +11,7 @@ from neo import _native
 
 from tests.built import load_extension
 from tests.compiled import compiled
-from tests.kernel_ir.conftest import NVCC
+from tests.kernel_ir.compilers import NVCC
 
 programs = load_extension("_gpu_programs")
 # The kind of device that stands for "opencl" where the tests are to run on another one, and only there: "cuda".

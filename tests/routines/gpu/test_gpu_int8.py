@@ -15,7 +15,7 @@ from neo import _native
 from neo.kernels import write_kernels
 
 from tests.compiled import compiled
-from tests.kernel_ir.conftest import NVCC
+from tests.kernel_ir.compilers import NVCC
 from tests.routines.codes import Codes
 from tests.routines.gpu import codes_cases
 from tests.routines.gpu.codes_cases import GEMM, LINEAR, TILED, cases, check

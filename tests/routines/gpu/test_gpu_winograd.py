@@ -11,7 +11,7 @@ from neo.candidates import selection_arrays
 from neo.frontend.onnx import read_model
 from neo.select import solve
 
-from tests.kernel_ir.conftest import NVCC
+from tests.kernel_ir.compilers import NVCC
 from tests.routines.gpu.convs import blocked, conv, pack_winograd, plain
 from tests.routines.gpu.programs import ON, Program, need_device
 
