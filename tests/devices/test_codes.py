@@ -59,7 +59,7 @@ def kernels_of(target: str) -> list[str]:
 
 
 @pytest.mark.skipif(CLANG is None, reason="clang is needed to compile OpenCL C")
-@pytest.mark.parametrize("target", ["opencl", "mali", "intel_graphics"])
+@pytest.mark.parametrize("target", ["mali", "intel_graphics"])
 def test_kernels_are_opencl_c_1_2(target: str) -> None:
     compile_opencl(kernels_of(target))
 

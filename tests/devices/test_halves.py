@@ -108,6 +108,58 @@ def test_agrees_with_the_cpu(name, half):
     assert not [step.op for step in module.steps if step.op == "Cast"]
 
 
+# Halves beside other dtypes: inputs, then the nodes from them to y.
+BESIDE_OTHERS = {
+    "from integers": ("int32[3,5] x, float16[3,5] z", "a = Cast <to = 10> (x)\n y = Mul (a, z)"),
+    "from truth": ("bool[3,5] x, float16[3,5] z", "a = Cast <to = 10> (x)\n b = Sub (z, a)\n y = Exp (b)"),
+    "from float32": ("float[3,5] x, float16[3,5] z", "a = Cast <to = 10> (x)\n b = Mul (z, a)\n y = Softmax (b)"),
+    "compared": ("float16[3,5] x, float16[3,5] z", "a = Less (x, z)\n b = Cast <to = 10> (a)\n y = Mul (b, x)"),
+    "places": ("float16[3,5] x", "a = ArgMax <axis = 1> (x)\n b = Cast <to = 10> (a)\n y = Mul (b, x)"),
+    "ranks": (
+        "float16[3,5] x",
+        "a = Exp (x)\n k = Constant <value_ints = [2]> ()\n v, i = TopK (a, k)\n b = Cast <to = 10> (i)\n y = Add (b, v)",
+    ),
+    "both halves": (
+        "float16[3,5] x, bfloat16[3,5] z",
+        "a = Exp (x)\n b = Exp (z)\n c = Cast <to = 10> (b)\n y = Add (a, c)",
+    ),
+    "a limit": ("float16[3,5] x, float16 z", "a = Exp (x)\n y = Clip (a, z)"),
+    "powers": ("float16[3,5] x, int32[3,5] z", "a = Exp (x)\n y = Pow (a, z)"),
+    "scattered": (
+        "float16[3,5] x, int32[3,1] i, float16[3,1] z",
+        "a = Exp (x)\n b = Exp (z)\n y = ScatterElements <axis = 1> (a, i, b)",
+    ),
+    "bodies": (
+        "float16[3,5] x, bool[1] c",
+        """a = Exp (x)
+        y = If (c) <then_branch = t () => (float16[3,5] t) { t = Sqrt (a) },
+                    else_branch = e () => (float16[3,5] e) { e = Neg (a) }>""",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE_OTHERS)
+def test_halves_beside_other_dtypes(name):
+    operands, nodes = BESIDE_OTHERS[name]
+    model = onnx.parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : 18]> halves ({operands}) => (float16 y) {{ {nodes} }}'
+    )
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    random, feeds = np.random.default_rng(3), {}
+    for value in model.graph.input:
+        kind = value.type.tensor_type
+        shape = [d.dim_value for d in kind.shape.dim]
+        is_float = kind.elem_type in {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
+        numbers = random.standard_normal(shape) if is_float else random.integers(0, 2, shape)
+        feeds[value.name] = np.asarray(numbers, onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
+    expected = np.asarray(neo.compile(model).run(feeds)["y"])
+    module = neo.compile(model, target="opencl")
+    actual = np.asarray(module.run(feeds)["y"])
+    assert actual.dtype == expected.dtype
+    np.testing.assert_allclose(actual.astype("f4"), expected.astype("f4"), rtol=1e-2, atol=1e-2)
+    assert any(step.device == "opencl" for step in module.steps)
+
+
 @pytest.mark.parametrize("target", ["opencl", "cuda", "mali", "intel_graphics"])
 def test_kernels_hold_halves(target, tmp_path):
     model, _ = model_of("residual", "float16")
