@@ -25,6 +25,8 @@ constexpr std::string_view kLeft[] = {"ConstantOfShape",
                                       "NonMaxSuppression",
                                       "QuantizeLinear",
                                       "Range"};
+// Their results are far larger than their operands, and may leave float16's range.
+constexpr std::string_view kSums[] = {"ReduceL1", "ReduceSum", "ReduceSumSquare"};
 
 template <size_t kCount>
 bool is_one_of(const std::string& op, const std::string_view (&ops)[kCount]) {
@@ -95,16 +97,21 @@ class Storing {
     return it == marks_.end() ? std::nullopt : std::optional(it->second);
   }
 
+  void set_mark(const Value* v, DType dtype) {
+    const bool may_overflow = dtype == DType::Float16 && v->producer && is_one_of(v->producer->op, kSums);
+    if (!may_overflow) marks_.try_emplace(v, dtype);
+  }
+
   void mark(const HalfValues& halves) {
     for (const auto& node : graph_.nodes()) {
       for (const Value* v : node->outputs) {
         const auto it = v ? halves.find(v->name) : halves.end();
-        if (it != halves.end() && is_float32(v) && !graph_.is_output(v)) marks_[v] = it->second;
+        if (it != halves.end() && is_float32(v) && !graph_.is_output(v)) set_mark(v, it->second);
       }
       if (node->op != "Cast") continue;
       const Value *x = node->inputs.front(), *y = node->outputs.front();
       if (is_half(x->dtype()) && is_float32(y)) marks_[y] = x->dtype();
-      if (is_float32(x) && is_half(y->dtype()) && !x->constant && !graph_.is_output(x)) marks_[x] = y->dtype();
+      if (is_float32(x) && is_half(y->dtype()) && !x->constant && !graph_.is_output(x)) set_mark(x, y->dtype());
     }
     const auto spread = [&](const std::vector<Value*>& from, const std::vector<Value*>& to) {
       std::optional<DType> dtype;
@@ -117,7 +124,7 @@ class Storing {
         if (dtype && is_float32(v) && v->constant && !holds(*v->constant, *dtype)) return;
       }
       for (const Value* v : to) {
-        if (dtype && is_float32(v) && !v->constant && !graph_.is_output(v)) marks_.try_emplace(v, *dtype);
+        if (dtype && is_float32(v) && !v->constant && !graph_.is_output(v)) set_mark(v, *dtype);
       }
     };
     const auto& nodes = graph_.nodes();

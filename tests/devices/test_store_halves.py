@@ -91,6 +91,21 @@ def test_what_the_model_computes_in_float32_stays_wide() -> None:
     assert types["a"] == "float32"
 
 
+@pytest.mark.parametrize("half", NUMBER)
+def test_sums_stay_float32_where_they_may_leave_the_range(half: str) -> None:
+    graph = stored(f"""graph "g" (x: {half}[2,30], w: {half}[2,1]) -> (y) {{
+      constant axes = int64[1] {{1}}
+      s = Exp(x)
+      a = ReduceSum(s, axes)
+      b = Sub(a, w)
+      c = Mul(b, x)
+      y = Sigmoid(c)
+    }}""")
+    types = {v.name: v.dtype for node in graph.nodes for v in node.outputs}
+    assert types["a"] == ("float32" if half == "float16" else half)
+    assert (types["s"], types["c"]) == (half, half)
+
+
 def test_what_only_moves_is_marked_by_its_operands() -> None:
     graph = stored("""graph "g" (x: float16[2,4]) -> (y) {
       a = Exp(x)
