@@ -17,8 +17,9 @@ namespace {
 // cycle is one vector FMA.
 constexpr double kInputCycles = 2.2, kInputPairCycles = 0.7;
 constexpr double kOutputCycles = 1.8, kOutputPairCycles = 0.5;
-// Cycles of the products of four tiles at one point with weights that are packed as taps.
-constexpr double kRawCycles = 5.5;
+// Cycles of the products of four tiles at one point with weights that are packed as taps; and where the core starts two
+// FMAs per cycle, which the sums of taps do not follow.
+constexpr double kRawCycles = 5.5, kWideRawCycles = 8;
 // Cycles of the samples of one channel and row that a folded pixel has.
 constexpr double kFoldCycles = 1.5;
 // Fraction of reads from beyond the private cache that computing does not hide.
@@ -58,7 +59,8 @@ double compute_us(const WinogradPlan& plan, const MemberShare& share, const Tile
   double products = share.panels * block_points * ic * vectors / efficiency;
   if (plan.is_raw()) {
     const double groups = std::ceil(per_block / kWinogradRawTiles);
-    products = share.panels * groups * static_cast<double>(plan.points) * kRawCycles * ic * vectors;
+    const double raw_cycles = has_wide_fmas(target) ? kWideRawCycles : kRawCycles;
+    products = share.panels * groups * static_cast<double>(plan.points) * raw_cycles * ic * vectors;
   }
   const auto pairs = static_cast<double>(std::max(plan.h.pairs(), plan.w.pairs()));
   const double transformed =
