@@ -109,7 +109,7 @@ def test_panel_gathers_once_for_many_phases(tier, kernel, stride, pad, channels)
 def test_rows_agree_with_the_reference(tier, seed):
     case = Case(700 + seed, OP)
     random = case.random
-    sizes, attrs = enlarging(random, pick(random, [1, 2, 2]))
+    sizes, attrs = enlarging(random, pick(random, [1, 2, 2, 3]))
     groups = pick(random, [1, 1, 2])
     group_ic, group_oc = (int(n) for n in random.integers(1, 18, 2))
     if seed % 4 == 0:
@@ -121,11 +121,27 @@ def test_rows_agree_with_the_reference(tier, seed):
 
 
 @by_tier
+@pytest.mark.parametrize("tail", ["", "relu", "Sigmoid"])
+@pytest.mark.parametrize(
+    ("x_dims", "w_dims", "strides", "pads"),
+    [
+        ([3, 5, 17, 3], [5, 7, 1, 1], [3, 2], [0] * 4),  # rows and columns that no tap reaches
+        ([1, 4, 40, 5], [4, 3, 5, 7], [2, 2], [1, 2, 0, 1]),
+        ([2, 3, 3, 4, 6], [3, 2, 1, 2, 3], [2, 4, 2], [0, 1, 0, 0, 0, 1]),
+        ([1, 2, 9, 100], [2, 3, 2, 2], [3, 3], [0] * 4),  # rows that are not short
+    ],
+)
+def test_short_rows_are_one(tier, x_dims, w_dims, strides, pads, tail):
+    case = Case(17, OP).build(x_dims, w_dims, {"strides": strides, "pads": pads}, tail)
+    case.check(tier, ROWS)
+
+
+@by_tier
 @pytest.mark.parametrize("seed", range(CASES))
 def test_residues_of_a_row_may_be_joined(tier, seed):
     case = Case(1000 + seed, OP)
     random = case.random
-    rank = pick(random, [1, 2])
+    rank = pick(random, [1, 2, 2, 3])
     strides = [int(random.integers(1, 4)) for _ in range(rank)]
     strides[-1] = int(random.integers(2, 4))
     kernel = [int(random.integers(1, 8)) for _ in range(rank)]
@@ -189,17 +205,39 @@ def test_depthwise_agrees_with_the_reference(tier, seed):
 
 
 @by_tier
-@pytest.mark.parametrize("group", [1, 2])
+@pytest.mark.parametrize(("routine", "group"), [(PANEL, 1), (PANEL, 2), (ROWS, 1), (ROWS, 2), (SUBPIXEL, 1)])
+@pytest.mark.parametrize(("weight", "bias"), ARRIVING)
 @pytest.mark.parametrize("attrs", [{"strides": [2, 3], "pads": [1, 0, 1, 1]}, {"auto_pad": "SAME_UPPER"}])
-def test_panel_takes_weights_that_arrive_at_run_time(tier, group, attrs):
+def test_weights_may_arrive_at_run_time(tier, routine, group, attrs, weight, bias):
     random = np.random.default_rng(0)
     graph = _native.Graph()
-    dims = (("x", [2, 6, 9, 7]), ("w", [6, 4, 3, 4]), ("b", [4 * group]))
-    values = [graph.add_input(n, "float32", d) for n, d in dims]
+    values, inputs = [], []
+    for name, kind, dims in (("x", "input", [2, 6, 9, 7]), ("w", weight, [6, 4, 3, 4]), ("b", bias, [4 * group])):
+        data = floats(random, dims)
+        if kind == "k":
+            values.append(graph.add_constant(name, data))
+        elif kind:
+            values.append(graph.add_input(name, "float32", dims))
+            inputs.append(data)
     graph.outputs = [graph.add_node(OP, values, ["y"], {"group": group, **attrs}, "conv").outputs[0]]
-    inputs = [floats(random, v.shape) for v in values]
-    pinned = compile_pinned(graph, tier, {"conv": PANEL})
-    assert_close(pinned(*inputs), graph.evaluate(inputs)[0], 72)
+    pinned = compile_pinned(graph, tier, {"conv": routine})
+    assert pinned.routines["conv"].split("{")[0] == routine
+    for threads in (1, 3):
+        assert_close(pinned(*inputs, threads=threads), graph.evaluate(inputs)[0], 72)
+
+
+@by_tier
+@pytest.mark.parametrize("weight_first", [True, False])
+def test_subpixel_takes_volumes_whose_weights_arrive_at_run_time(tier, weight_first):
+    random = np.random.default_rng(0)
+    graph = _native.Graph()
+    dims = [("w", [7, 5, 3, 2, 3]), ("x", [2, 5, 7, 8, 9]), ("b", [7])]
+    given = {n: graph.add_input(n, "float32", d) for n, d in (dims if weight_first else sorted(dims))}
+    inputs = [floats(random, v.shape) for v in given.values()]
+    values = [given[n] for n in "xwb"]
+    graph.outputs = [graph.add_node("Conv", values, ["y"], {"strides": [2, 2, 1], "pads": [1] * 6}, "conv").outputs[0]]
+    pinned = compile_pinned(graph, tier, {"conv": SUBPIXEL})
+    assert_close(pinned(*inputs), graph.evaluate(inputs)[0], 180)
 
 
 @by_tier
@@ -285,7 +323,7 @@ def test_every_schedule_of_a_node_agrees_with_the_reference(tier):
         ([1, 6, 9, 9], [6, 5, 3, 3], {"group": 2}, {SUBPIXEL: "a multiple of the vector width"}),
         ([1, 6, 9, 9], [6, 8, 17, 17], {}, dict.fromkeys((SUBPIXEL, ROWS), "more than 256 taps reach")),
         ([1, 6, 9], [6, 1, 3], {"strides": [65], "group": 6}, dict.fromkeys((SUBPIXEL, ROWS, DEPTHWISE), "64 pixels")),
-        ([1, 6, 9, 9, 9], [6, 1, 3, 3, 3], {"group": 6}, dict.fromkeys((ROWS, WINOGRAD), "more than two spatial axes")),
+        ([1, 6, 9, 9, 9], [6, 1, 3, 3, 3], {"group": 6}, {WINOGRAD: "more than two spatial axes"}),
         (
             [1, 6, 9],
             [6, 2, 3],

@@ -15,6 +15,17 @@ struct ShortRun {
   int64_t to = 0, from = 0, length = 0;
 };
 
+// Rows whose elements alternate in a line: dst[i] = clamp(src[i % rows * src_row + i / rows] + residual[i]),
+// 0 <= i < count, and so for some lines. NaN stays.
+struct Interleaving {
+  const float* src = nullptr;
+  int64_t src_row = 0, rows = 1, count = 0;
+  const float* residual = nullptr;  // or null
+  float lo = 0, hi = 0;
+  float* dst = nullptr;
+  int64_t lines = 1, src_line = 0, dst_line = 0;  // the residual's lines are as far apart as those of dst
+};
+
 struct RowKernels {
   // For each run: dst[to + i] = src[from + i], 0 <= i < length. Runs are in the order of their places. Up to a vector
   // is written behind the last place and read behind the last element.
@@ -23,9 +34,9 @@ struct RowKernels {
   void (*gather_places)(const float* src, const int32_t* places, int64_t count, float* dst);
   // dst[i] = src[i * stride], 0 <= i < count
   void (*take_every)(const float* src, int64_t stride, int64_t count, float* dst);
-  // dst[i] = clamp(src[i % rows * src_row + i / rows] + residual[i]), 0 <= i < count; residual may be null. NaN stays.
-  void (*interleave)(const float* src, int64_t src_row, int64_t rows, int64_t count, const float* residual, float lo,
-                     float hi, float* dst);
+  void (*interleave)(const Interleaving& rows);
+  // dst[i] = value, 0 <= i < count
+  void (*fill)(float value, int64_t count, float* dst);
 };
 
 namespace scalar {

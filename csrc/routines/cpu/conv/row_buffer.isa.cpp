@@ -131,7 +131,7 @@ struct InterleaveEnd {
 };
 
 template <int kRows>
-void interleave_rows(const float* src, int64_t src_row, int64_t count, const InterleaveEnd& end) {
+NEO_INLINE void interleave_line(const float* src, int64_t src_row, int64_t count, const InterleaveEnd& end) {
   int64_t i = 0;
   for (; i + kRows * kLanes <= count; i += kRows * kLanes, src += kLanes) {
     F32 v[kRows];
@@ -149,29 +149,47 @@ void interleave_rows(const float* src, int64_t src_row, int64_t count, const Int
   for (int j = 0; j < kRows && i < count; ++j, i += kLanes) end.put_n(i, v[j], at_most(count - i, kLanes));
 }
 
-void interleave(const float* src, int64_t src_row, int64_t rows, int64_t count, const float* residual, float lo,
-                float hi, float* dst) {
-  const InterleaveEnd end = {residual, broadcast(lo), broadcast(hi), dst};
-  switch (rows) {
-    case 1:
-      return interleave_rows<1>(src, src_row, count, end);
-    case 2:
-      return interleave_rows<2>(src, src_row, count, end);
-    case 3:
-      return interleave_rows<3>(src, src_row, count, end);
-    case 4:
-      return interleave_rows<4>(src, src_row, count, end);
-    case 5:
-      return interleave_rows<5>(src, src_row, count, end);
-    case 8:
-      return interleave_rows<8>(src, src_row, count, end);
-    default:
-      for (int64_t first = 0; first < rows; ++first, src += src_row) {
-        for (int64_t i = first, t = 0; i < count; i += rows, ++t) {
-          const float x = residual ? src[t] + residual[i] : src[t];
-          dst[i] = x < lo ? lo : (x > hi ? hi : x);
-        }
+// The parts of line `line`.
+NEO_INLINE InterleaveEnd end_of(const Interleaving& t, int64_t line) {
+  const float* residual = t.residual ? t.residual + line * t.dst_line : nullptr;
+  return {residual, broadcast(t.lo), broadcast(t.hi), t.dst + line * t.dst_line};
+}
+
+template <int kRows>
+void interleave_rows(const Interleaving& t) {
+  for (int64_t line = 0; line < t.lines; ++line)
+    interleave_line<kRows>(t.src + line * t.src_line, t.src_row, t.count, end_of(t, line));
+}
+
+void interleave_any(const Interleaving& t) {
+  for (int64_t line = 0; line < t.lines; ++line) {
+    const float* src = t.src + line * t.src_line;
+    const InterleaveEnd end = end_of(t, line);
+    for (int64_t first = 0; first < t.rows; ++first, src += t.src_row) {
+      for (int64_t i = first, at = 0; i < t.count; i += t.rows, ++at) {
+        const float x = end.residual ? src[at] + end.residual[i] : src[at];
+        end.dst[i] = x < t.lo ? t.lo : (x > t.hi ? t.hi : x);
       }
+    }
+  }
+}
+
+void interleave(const Interleaving& t) {
+  switch (t.rows) {
+    case 1:
+      return interleave_rows<1>(t);
+    case 2:
+      return interleave_rows<2>(t);
+    case 3:
+      return interleave_rows<3>(t);
+    case 4:
+      return interleave_rows<4>(t);
+    case 5:
+      return interleave_rows<5>(t);
+    case 8:
+      return interleave_rows<8>(t);
+    default:
+      return interleave_any(t);
   }
 }
 
@@ -185,7 +203,14 @@ void gather_places(const float* src, const int32_t* places, int64_t count, float
   for (int64_t i = 0; i < count; i += kLanes) store(dst + i, gather(src, load_i32(places + i)));
 }
 
-constexpr RowKernels kKernels = {gather_runs, gather_places, take_every, interleave};
+void fill(float value, int64_t count, float* dst) {
+  const F32 x = broadcast(value);
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) store(dst + i, x);
+  if (i < count) store_n(dst + i, x, count - i);
+}
+
+constexpr RowKernels kKernels = {gather_runs, gather_places, take_every, interleave, fill};
 
 }  // namespace
 

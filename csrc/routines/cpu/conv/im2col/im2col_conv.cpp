@@ -226,8 +226,8 @@ void scatter(const Im2colConvPlan& plan, const Phase& phase, const RowKernels& k
     for (int64_t oc = 0; oc < s.group_oc(); ++oc) {
       const float* added = residual ? residual + oc * args.residual_channel + at : nullptr;
       float* out = dst + oc * args.dst_channel + at;
-      kernels.interleave(panel + oc * width + run.lane, s.group_oc() * width, columns, count, added, args.lo, args.hi,
-                         out);
+      kernels.interleave(
+          {panel + oc * width + run.lane, s.group_oc() * width, columns, count, added, args.lo, args.hi, out});
       if (args.activation) args.activation(out, count);
     }
   }

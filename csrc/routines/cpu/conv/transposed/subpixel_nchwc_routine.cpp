@@ -165,6 +165,7 @@ struct SubpixelCall {
   SubpixelPlan plan;
   ConvOperands args;
   TaskSplit split;
+  RunTimeWeights packed;
 };
 
 class SubpixelStep final : public ConvStep {
@@ -172,6 +173,7 @@ class SubpixelStep final : public ConvStep {
   SubpixelStep(const ConvProblem& problem, const ConvArguments& arguments, const SubpixelSchedule& schedule,
                const TileKernels& kernels, PackedStore& packed)
       : ConvStep(problem, arguments), schedule_(schedule), kernels_(kernels) {
+    if (arguments_.weight >= 0) return;
     // Packing does not depend on batch, space and padding.
     const SubpixelPlan plan = plan_subpixel(problem.unit_panel_shape(), schedule_, kernels_);
     weight_ = packed.floats(subpixel_weight_size(plan), {problem.weight},
@@ -192,12 +194,18 @@ class SubpixelStep final : public ConvStep {
     call.plan = plan_subpixel(shape, schedule_, kernels_);
     call.split = split_of(call.plan);
     call.args = bind(args);
-    return Prepared::of(call);
+    if (!weight_.defined()) {
+      call.packed.weight = subpixel_weight_size(call.plan);
+      if (arguments_.bias >= 0) call.packed.bias = packed_bias_size(call.plan);
+    }
+    return Prepared::of(call, call.packed.bytes());
   }
 
-  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
+  void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const SubpixelCall*>(prepared);
-    const ConvOperands a = arguments_.at(call.args, args);
+    ConvOperands a = arguments_.at(call.args, args);
+    call.packed.pack(a, call.plan.shape.oc, scratch,
+                     [&](const float* weight, float* to) { pack_subpixel_weight(call.plan, weight, to); });
     run_tasks(team, call.split,
               [&](int64_t begin, int64_t end, int) { run_subpixel(call.plan, kernels_, a, begin, end); });
   }
@@ -259,7 +267,6 @@ class SubpixelRoutine final : public RoutineOf<SubpixelRoutine, ConvRoutine> {
   std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target& target) const override {
     const ConvGeometry& g = problem.geometry;
     if (!g.transposed && g.axes < 3) return "a convolution of fewer than three spatial axes";
-    if (const char* why = reject_run_time_weights(problem)) return why;
     // The smallest sizes that symbols may take, since prepare() refuses larger ones.
     Dims smallest;
     for (const Dim& d : problem.x->shape().dims()) smallest.push_back(std::max<int64_t>(1, d.range().lo));
@@ -281,6 +288,7 @@ class SubpixelRoutine final : public RoutineOf<SubpixelRoutine, ConvRoutine> {
     c.cost.time_us = estimate_us(problem, plan, tile_kernels_of(target.isa), target) +
                      activation_us(problem.epilogue, *problem.y, target);
     c.cost.packed_bytes = (subpixel_weight_size(plan) + (problem.bias ? packed_bias_size(plan) : 0)) * 4;
+    if (has_run_time_weights(problem)) read_run_time_weights(c, workload, problem);
     return c;
   }
 };

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/int_math.h"
 #include "routines/cost/loop_nest.h"
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/conv/transposed/subpixel_rows.h"
@@ -29,29 +30,50 @@ SubpixelRowsSchedule subpixel_rows_schedule(const Schedule& schedule, int64_t la
           value_of(schedule, "joined")};
 }
 
+// Vectors of one row of sums.
+double vectors_of(const SubpixelRowsPlan& plan) {
+  const int64_t length = plan.length(plan.bands, std::max<int64_t>(1, plan.columns));
+  return static_cast<double>(ceil_div(length, plan.lanes));
+}
+
+// Phases of an axis that some tap reaches.
+int64_t reached_phases(const Im2colConvShape& s, int axis) {
+  int64_t count = 0;
+  for (int64_t p = 0; p < phase_count(s, axis); ++p) count += OutputPhase::of(s, axis, p).taps.count > 0;
+  return count;
+}
+
 double estimate_us(const ConvProblem& problem, const SubpixelRowsPlan& plan, const Target& target) {
-  // In cycles of one vector FMA; the last one of a vector that is copied.
-  constexpr double kUnalignedLoad = 1.9, kBroadcast = 0.5, kTap = 3, kTile = 40, kStore = 2, kCopy = 4;
+  // In cycles of one vector FMA; the last two of a vector that is copied or that no tap reaches, and of an output row.
+  constexpr double kUnalignedLoad = 1.9, kBroadcast = 0.5, kTap = 3, kTile = 40, kStore = 2, kCopy = 4, kLine = 20;
   const Im2colConvShape& s = plan.shape;
   const auto real = [](int64_t value) { return static_cast<double>(value); };
-  const double vectors = real(ceil_div(std::max<int64_t>(1, plan.columns), plan.lanes));
+  const double vectors = vectors_of(plan);
   const double panels = std::ceil(vectors / real(plan.schedule.vectors)), width = vectors / panels;
   const bool joined = plan.schedule.joined != 0;
-  const double residues = real(std::min(s.stride[2], s.out[2])), ic = real(s.group_ic());
+  const double ic = real(s.group_ic());
   const double rows = real(s.group_oc()) / real(plan.channel_tiles) * (joined ? real(s.stride[2]) : 1);
-  const double taps = joined ? real(s.kernel[1] * plan.row_taps) / real(s.stride[1])
-                             : real(output_products(s)) / std::max(1.0, real(s.out_size()));
+  const double depths = real(reached_phases(s, 0)), heights = real(reached_phases(s, 1));
+  const double widths = joined ? 1 : real(reached_phases(s, 2));
+  // Taps of a register block, those of planes and rows outside the input included.
+  const double taps = real(s.kernel[0] * s.kernel[1] * (joined ? plan.row_taps : s.kernel[2])) /
+                      std::max(1.0, depths * heights * widths);
   const double sum = std::max({rows * width, kUnalignedLoad * width + kBroadcast * rows, 4.0}) * 1.06;
   const double tile = taps * (ic * sum + kTap) + kTile + kStore * rows * width;
-  const double lines = real(s.n * s.groups * s.out[1] * plan.column_chunks);
-  const double sums = lines * (joined ? 1 : residues) * panels * real(plan.channel_tiles) * tile;
-  const double copied = real(plan.tasks * s.group_ic() * (plan.bands + plan.extra_rows)) * real(plan.row);
-  const double cycles = sums + copied / real(plan.lanes) * kCopy +
-                        (interleave_cycles(phase_count(s, 2)) + (joined ? 0.3 : 0)) * real(s.n * s.oc * s.out_size());
+  const double lines = real(plan.tasks) * depths * heights * (plan.is_flat ? 1 : real(plan.bands));
+  const double sums = lines * widths * panels * real(plan.channel_tiles) * tile;
+  const double copied = real(plan.tasks * s.group_ic()) * real(plan.channel());
+  const double outputs = real(s.n * s.oc) * real(s.out_size()),
+               stored_lines = outputs / real(std::max<int64_t>(1, s.out[2]));
+  const double reached = depths * heights / std::max(1.0, real(phase_count(s, 0) * phase_count(s, 1)));
+  const double interleaved = interleave_cycles(phase_count(s, 2)) + (joined ? 0.3 : 0);
+  const double stored =
+      reached * (interleaved * outputs + kLine * stored_lines) + (1 - reached) * kCopy * outputs / real(plan.lanes);
+  const double cycles = sums + copied / real(plan.lanes) * kCopy + stored;
   const double flops = real(flops_of(plan)), ideal = flops / real(2 * plan.lanes);
   const TaskSplit split = split_of(plan);
   return tasks_us(flops, ideal / std::max(1.0, cycles), split.serial ? 1 : split.tasks, problem.traffic_bytes(1, 1),
-                  target, real(problem.weight->constant->size()) * 4);
+                  target, real(s.oc * s.group_ic() * s.taps()) * 4);
 }
 
 // The schedules:
@@ -88,7 +110,7 @@ Space subpixel_rows_space(const Im2colConvShape& shape, const TileKernels& kerne
 LoopNest subpixel_rows_loops(const ConvProblem& problem, const SubpixelRowsPlan& plan, const TileKernels& kernels) {
   const auto real = [](int64_t value) { return static_cast<double>(value); };
   const Im2colConvShape& s = plan.shape;
-  const double vectors = real(ceil_div(std::max<int64_t>(1, plan.columns), plan.lanes));
+  const double vectors = vectors_of(plan);
   LoopNest l;
   l.flops = real(flops_of(plan));
   l.rows = real(s.group_oc()) / real(plan.channel_tiles) * (plan.schedule.joined != 0 ? real(s.stride[2]) : 1);
@@ -100,7 +122,7 @@ LoopNest subpixel_rows_loops(const ConvProblem& problem, const SubpixelRowsPlan&
   l.pixel_bytes = l.reduction * l.rows * 4;
   l.inputs = real(s.n * s.ic * s.in_size()) * 4;
   l.outputs = problem.traffic_bytes(1, 1) - l.inputs;
-  l.weights = real(problem.weight->constant->size()) * 4;
+  l.weights = real(s.oc * s.group_ic() * s.taps()) * 4;
   l.tasks = real(plan.tasks);
   l.task_weights = l.weights / real(s.groups);
   l.task_inputs = real(s.group_ic() * plan.channel()) * 4;
@@ -118,6 +140,10 @@ struct SubpixelRowsCall {
   SubpixelRowsPlan plan;
   ConvOperands args;
   TaskSplit split;
+  RunTimeWeights packed;
+
+  // Where the workspaces of tasks begin in the scratch memory.
+  int64_t workspaces_at() const { return round_up(packed.bytes(), 64); }
 };
 
 class SubpixelRowsStep final : public ConvStep {
@@ -125,6 +151,7 @@ class SubpixelRowsStep final : public ConvStep {
   SubpixelRowsStep(const ConvProblem& problem, const ConvArguments& arguments, const SubpixelRowsSchedule& schedule,
                    const TileKernels& kernels, const RowKernels& row_kernels, PackedStore& packed)
       : ConvStep(problem, arguments), schedule_(schedule), kernels_(kernels), row_kernels_(row_kernels) {
+    if (arguments_.weight >= 0) return;
     // Packing does not depend on batch, space and padding.
     const SubpixelRowsPlan plan = plan_subpixel_rows(problem.unit_panel_shape(), schedule_, kernels_);
     const Tensor& weight = *problem.weight->constant;
@@ -138,15 +165,19 @@ class SubpixelRowsStep final : public ConvStep {
     call.plan = plan_subpixel_rows(panel_shape_at(args), schedule_, kernels_);
     call.split = split_of(call.plan);
     call.args = bind(args);
-    return Prepared::of(call, call.split.scratch_bytes());
+    if (!weight_.defined()) call.packed.weight = subpixel_rows_weight_size(call.plan);
+    return Prepared::of(call, call.workspaces_at() + call.split.scratch_bytes());
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const SubpixelRowsCall*>(prepared);
-    const ConvOperands a = arguments_.at(call.args, args);
-    run_tasks_with<float>(team, call.split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
-      run_subpixel_rows(call.plan, kernels_, row_kernels_, a, begin, end, workspace);
-    });
+    ConvOperands a = arguments_.at(call.args, args);
+    call.packed.pack(a, call.plan.shape.oc, scratch,
+                     [&](const float* weight, float* to) { pack_subpixel_rows_weight(call.plan, weight, to); });
+    run_tasks_with<float>(team, call.split, scratch + call.workspaces_at(),
+                          [&](int64_t begin, int64_t end, float* workspace) {
+                            run_subpixel_rows(call.plan, kernels_, row_kernels_, a, begin, end, workspace);
+                          });
   }
 
  private:
@@ -205,8 +236,6 @@ class SubpixelRowsRoutine final : public RoutineOf<SubpixelRowsRoutine, ConvRout
   const char* rejects_activation(const ConvProblem&, const Target&) const override { return nullptr; }
 
   std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target&) const override {
-    if (problem.geometry.axes > 2) return "more than two spatial axes";
-    if (const char* why = reject_run_time_weights(problem)) return why;
     if (const char* why = reject_subpixel_rows(problem.unit_panel_shape())) return why;
     return std::nullopt;
   }
@@ -225,6 +254,7 @@ class SubpixelRowsRoutine final : public RoutineOf<SubpixelRowsRoutine, ConvRout
     c.cost.time_us = estimate_us(problem, plan, target) + activation_us(problem.epilogue, *problem.y, target);
     c.cost.packed_bytes = subpixel_rows_weight_size(plan) * 4;
     c.cost.workspace_bytes = split_of(plan).scratch_bytes();
+    if (has_run_time_weights(problem)) read_run_time_weights(c, workload, problem);
     return c;
   }
 };
