@@ -92,6 +92,34 @@ def test_short_rows_along_several_axes(dims, tier):
 
 
 @by_tier
+@pytest.mark.parametrize("run", [1, 2, 8, 9, 15, 16, 17, 61, 130, 511, 513, 1025])
+@pytest.mark.parametrize("form", ["first", "second", "both", "MulAdd", "Where", "images"])
+def test_rows_with_an_element_of_their_own(form, run, tier):
+    random = np.random.default_rng(run)
+    graph = _native.Graph()
+    # Whole tasks of a team begin and end within rows.
+    whole, row = ([40, 5, run], [5, 1]) if form == "images" else ([200, run], [200, 1])
+    dims = {
+        "first": [row, whole],
+        "second": [whole, row],
+        "both": [row, whole[-1:]],
+        "MulAdd": [whole, row, row],
+        "Where": [row, whole, row],
+        "images": [whole, row],
+    }[form]
+    xs = [floats(random, d) for d in dims]
+    if form == "Where":
+        xs[0] = xs[0] > 0
+    values = [graph.add_input(f"x{i}", x.dtype.name, list(x.shape)) for i, x in enumerate(xs)]
+    if form == "MulAdd":
+        product = graph.add_node("Mul", values[:2], ["product"], {}, "mul").outputs[0]
+        values = [product, values[2]]
+    op = {"Where": "Where", "MulAdd": "Add"}.get(form, "Sub")
+    graph.outputs = graph.add_node(op, values, ["y"], {}, "node").outputs
+    check(graph, tier, {"node": ELTWISE}, xs)
+
+
+@by_tier
 @pytest.mark.parametrize(("op", "dtype"), [("Add", "float16"), ("Less", "bfloat16"), ("Xor", "bool")])
 @pytest.mark.parametrize("dims", [[100, 8, 6, 2], [3, 5, 40], [2, 17, 1, 7], [9, 33]])
 def test_short_rows_of_narrow_elements(dims, op, dtype, tier):

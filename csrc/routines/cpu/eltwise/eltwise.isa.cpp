@@ -23,12 +23,14 @@ struct Stream {
   int64_t step;
 };
 
-// The vectors of a step: a tile's, or rows of values in place, each `row` floats behind the one before. `a` of a tile
-// may be one vector for all.
+// The vectors of a step: a tile's, or rows of values, each `row` floats behind the one before. `a` of a tile may be one
+// vector for all. Rows of functions of one operand are in place; those of others may end in a part of a vector.
 struct Vectors {
   int64_t count;  // of a row
   int64_t rows = 1;
   int64_t row = 0;
+  int64_t tail = 0;         // elements behind the vectors
+  int64_t operand[3] = {};  // floats from a row of `a`, `b` and `c` to the next
 };
 
 template <class F>
@@ -69,14 +71,25 @@ NEO_INLINE void unary_packed(float* dst, Stream a, Vectors n, F f) {
 }
 
 template <class F>
-NEO_INLINE void binary(float* dst, Stream a, Stream b, int64_t vectors, F f) {
-  for (int64_t i = 0; i < vectors; ++i) store(dst + i * kLanes, f(load(a.p + i * a.step), load(b.p + i * b.step)));
+NEO_INLINE void binary(float* dst, Stream a, Stream b, const Vectors& n, F f) {
+  const int64_t rows = n.rows, end = n.count * kLanes, tail = n.tail;
+  for (int64_t r = 0; r < rows; ++r) {
+    float* to = dst + r * n.row;
+    const float *x = a.p + r * n.operand[0], *y = b.p + r * n.operand[1];
+    for (int64_t i = 0; i < end; i += kLanes, x += a.step, y += b.step) store(to + i, f(load(x), load(y)));
+    if (tail > 0) store_n(to + end, f(load_n(x, tail), load_n(y, tail)), tail);
+  }
 }
 
 template <class F>
-NEO_INLINE void ternary(float* dst, Stream a, Stream b, Stream c, int64_t vectors, F f) {
-  for (int64_t i = 0; i < vectors; ++i) {
-    store(dst + i * kLanes, f(load(a.p + i * a.step), load(b.p + i * b.step), load(c.p + i * c.step)));
+NEO_INLINE void ternary(float* dst, Stream a, Stream b, Stream c, const Vectors& n, F f) {
+  const int64_t rows = n.rows, end = n.count * kLanes, tail = n.tail;
+  for (int64_t r = 0; r < rows; ++r) {
+    float* to = dst + r * n.row;
+    const float *x = a.p + r * n.operand[0], *y = b.p + r * n.operand[1], *z = c.p + r * n.operand[2];
+    for (int64_t i = 0; i < end; i += kLanes, x += a.step, y += b.step, z += c.step)
+      store(to + i, f(load(x), load(y), load(z)));
+    if (tail > 0) store_n(to + end, f(load_n(x, tail), load_n(y, tail), load_n(z, tail)), tail);
   }
 }
 
@@ -243,61 +256,61 @@ __attribute__((noinline)) void run_step(const EltwiseStep& s, float* dst, Stream
     unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return p * x; });
     break;
     NEO_CASE(Add)
-    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return x + y; });
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x + y; });
     break;
     NEO_CASE(Sub)
-    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return x - y; });
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x - y; });
     break;
     NEO_CASE(Mul)
-    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return x * y; });
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x * y; });
     break;
     NEO_CASE(Div)
-    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return x / y; });
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x / y; });
     break;
     NEO_CASE(Min)
-    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return min_nan(x, y); });
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return min_nan(x, y); });
     break;
     NEO_CASE(Max)
-    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return max_nan(x, y); });
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return max_nan(x, y); });
     break;
     NEO_CASE(Pow)
-    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return pow(x, y); });
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return pow(x, y); });
     break;
     NEO_CASE(PRelu)
-    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return select(lt(x, zero()), x * y, x); });
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return select(lt(x, zero()), x * y, x); });
     break;
     NEO_CASE(Equal)
-    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return truth(eq(x, y)); });
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(eq(x, y)); });
     break;
     NEO_CASE(Less)
-    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return truth(lt(x, y)); });
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(lt(x, y)); });
     break;
     NEO_CASE(LessEqual)
-    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return truth(le(x, y)); });
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(le(x, y)); });
     break;
     NEO_CASE(Greater)
-    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return truth(gt(x, y)); });
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(gt(x, y)); });
     break;
     NEO_CASE(GreaterEqual)
-    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return truth(ge(x, y)); });
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(ge(x, y)); });
     break;
     NEO_CASE(And)
-    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return truth(is_true(x) & is_true(y)); });
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(is_true(x) & is_true(y)); });
     break;
     NEO_CASE(Or)
-    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return truth(is_true(x) | is_true(y)); });
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(is_true(x) | is_true(y)); });
     break;
     NEO_CASE(Xor)
-    binary(dst, a, b, n.count, [](F32 x, F32 y) NEO_LAMBDA { return truth(ne(x, y)); });
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(ne(x, y)); });
     break;
     NEO_CASE(Where)
-    ternary(dst, a, b, c, n.count, [](F32 m, F32 x, F32 y) NEO_LAMBDA { return select(is_true(m), x, y); });
+    ternary(dst, a, b, c, n, [](F32 m, F32 x, F32 y) NEO_LAMBDA { return select(is_true(m), x, y); });
     break;
     NEO_CASE(MulAdd)
-    ternary(dst, a, b, c, n.count, [](F32 x, F32 y, F32 z) NEO_LAMBDA { return x * y + z; });
+    ternary(dst, a, b, c, n, [](F32 x, F32 y, F32 z) NEO_LAMBDA { return x * y + z; });
     break;
     NEO_CASE(Quantize)
-    ternary(dst, a, b, c, n.count, [=](F32 x, F32 scale, F32 zero_point) NEO_LAMBDA {
+    ternary(dst, a, b, c, n, [=](F32 x, F32 scale, F32 zero_point) NEO_LAMBDA {
       const F32 y = clamp_nan(round_even(x / scale) + zero_point, p, q);
       return select(is_nan(y), zero_point, y);
     });
@@ -447,10 +460,23 @@ __attribute__((noinline)) void narrow(EltwiseType type, const float* from, int64
   }
 }
 
+// Elements from which on a run is worth a masked store, which is slow without masks in registers of their own.
+constexpr int64_t kMinRun = kLanes == 16 ? kLanes / 2 : 2 * kLanes;
+
 struct Workspace {
   alignas(64) float registers[kEltwiseMaxRegisters][kEltwiseTile];
   alignas(64) float staged[kEltwiseMaxOperands][kEltwiseTile + kLanes];
 };
+
+// A vector of one element of an operand.
+NEO_INLINE void stage_scalar(const EltwiseArgs& args, int operand, int64_t at, float* to) {
+  const EltwiseType type = args.program->type[operand];
+  if (type == EltwiseType::F32) {
+    store(to, broadcast(((const float*)args.operands[operand])[at]));
+  } else {
+    widen(type, dense(args.operands[operand], at, 1, 1), 1, kLanes, to);
+  }
+}
 
 void run_tile(const EltwiseArgs& args, const int64_t* base, int64_t first, int64_t count, bool masked, Workspace& w) {
   const EltwiseProgram& program = *args.program;
@@ -470,11 +496,7 @@ void run_tile(const EltwiseArgs& args, const int64_t* base, int64_t first, int64
         }
         break;
       case EltwiseMode::Scalar:
-        if (type == EltwiseType::F32) {
-          store(w.staged[i], broadcast(((const float*)args.operands[i])[base[i]]));
-        } else {
-          widen(type, dense(args.operands[i], base[i], 1, 1), 1, kLanes, w.staged[i]);
-        }
+        stage_scalar(args, i, base[i], w.staged[i]);
         inputs[i] = {w.staged[i], 0};
         break;
       case EltwiseMode::Lanes:
@@ -508,16 +530,64 @@ void run_tile(const EltwiseArgs& args, const int64_t* base, int64_t first, int64
   if (!direct) narrow(program.type[out], result, count, (void*)args.operands[out], base[out] + first);
 }
 
-// Whether no operand and no step of a tile needs a buffer: tiles that follow each other are then one.
-bool is_direct(const EltwiseProgram& program, const EltwiseSpace& space) {
+// Whether no step of a tile and no operand needs a buffer: tiles that follow each other are then one. `is_nest`: but
+// for operands that are one element for each run, where runs are worth a call for some of them.
+bool is_direct(const EltwiseProgram& program, const EltwiseSpace& space, bool is_nest) {
   const int out = program.inputs;
-  if (program.steps != 1 || program.type[out] != EltwiseType::F32 || space.mode[out] != EltwiseMode::Dense)
+  if (program.steps != 1 || program.type[out] != EltwiseType::F32 || space.mode[out] != EltwiseMode::Dense ||
+      is_nest != (space.nest > 0))
     return false;
+  if (is_nest && (program.step[0].op < EltwiseOp::Add || space.run < kMinRun)) return false;
   for (int i = 0; i < program.inputs; ++i) {
-    const bool repeats = space.mode[i] == EltwiseMode::Scalar || space.mode[i] == EltwiseMode::Lanes;
-    if (!repeats && (space.mode[i] != EltwiseMode::Dense || program.type[i] != EltwiseType::F32)) return false;
+    const EltwiseMode mode = space.mode[i];
+    if (mode == EltwiseMode::Scalar || mode == EltwiseMode::Lanes) continue;
+    const bool is_taken =
+        mode == EltwiseMode::Dense || (is_nest && mode == EltwiseMode::Nested && space.inner_stride[i] == 0);
+    if (!is_taken || program.type[i] != EltwiseType::F32) return false;
   }
   return true;
+}
+
+// The only step of a program over runs, or over a row that ends in a part of a vector, of which elements
+// [first, first + count) are wanted.
+void run_runs(const EltwiseArgs& args, const int64_t* base, int64_t first, int64_t count, Workspace& w) {
+  constexpr int64_t kRuns = kEltwiseTile / kLanes;
+  const EltwiseProgram& program = *args.program;
+  const EltwiseSpace& space = *args.space;
+  const EltwiseStep& step = program.step[0];
+  Elements elements[kEltwiseMaxOperands];
+  for (int i = 0; i < program.inputs; ++i) {
+    if (space.mode[i] == EltwiseMode::Scalar) stage_scalar(args, i, base[i], w.staged[i]);
+    if (space.mode[i] == EltwiseMode::Nested) elements[i] = nested(args.operands[i], base[i], space, i, first);
+  }
+  float* dst = (float*)args.operands[program.inputs] + base[program.inputs];
+  int64_t skip = first % space.run;
+  for (const int64_t end = first + count; first < end;) {
+    // A part of a run, or whole ones.
+    const int64_t left = space.run - skip < end - first ? space.run - skip : end - first;
+    const int64_t whole = left < space.run ? 1 : (end - first) / space.run;
+    const int64_t runs = whole < kRuns ? whole : kRuns;
+    for (int i = 0; i < program.inputs; ++i) {
+      if (space.mode[i] != EltwiseMode::Nested) continue;
+      Elements& e = elements[i];
+      for (int64_t r = 0; r < runs; ++r) {
+        store(w.staged[i] + r * kLanes, broadcast(((const float*)e.from)[e.first]));
+        if (skip + left == space.run) e.first += e.advance();
+      }
+    }
+    Vectors vectors = {left / kLanes, runs, space.run, left % kLanes};
+    Stream streams[3];
+    const int8_t read[3] = {step.a, step.b, step.op >= EltwiseOp::Where ? step.c : step.b};
+    for (int o = 0; o < 3; ++o) {
+      const int i = -1 - read[o];
+      const bool is_dense = space.mode[i] == EltwiseMode::Dense;
+      streams[o] = is_dense ? Stream{(const float*)args.operands[i] + base[i] + first, kLanes} : Stream{w.staged[i], 0};
+      vectors.operand[o] = is_dense ? space.run : (space.mode[i] == EltwiseMode::Nested ? kLanes : 0);
+    }
+    run_step(step, dst + first, streams[0], streams[1], streams[2], vectors);
+    first += runs * left;
+    skip = 0;
+  }
 }
 
 }  // namespace
@@ -545,13 +615,15 @@ void apply_step(const EltwiseStep& step, float* values, int64_t rows, int64_t ro
 void eltwise_tasks(const EltwiseArgs& args, int64_t begin, int64_t end) {
   const EltwiseSpace& space = *args.space;
   const int operands = args.program->inputs + 1;
-  const bool direct = is_direct(*args.program, space);
+  const bool direct = is_direct(*args.program, space, false);
+  const bool ends_apart = direct && args.program->step[0].op >= EltwiseOp::Add && space.inner % kLanes != 0;
+  const bool has_runs = ends_apart || is_direct(*args.program, space, true);
   Workspace w;
   for (int64_t task = begin, tiles = 1; task < end; task += tiles) {
     const int64_t row = task / space.tiles;
     const int64_t tile = task - row * space.tiles;
     const int64_t first = tile * kEltwiseTile;
-    if (direct) tiles = space.tiles - tile < end - task ? space.tiles - tile : end - task;
+    if (direct || has_runs) tiles = space.tiles - tile < end - task ? space.tiles - tile : end - task;
     int64_t base[kEltwiseMaxOperands] = {};
     int64_t rest = row;
     bool last_block = false;
@@ -565,6 +637,10 @@ void eltwise_tasks(const EltwiseArgs& args, int64_t begin, int64_t end) {
     // Whole vectors are used where they are; the elements behind them go through a buffer.
     const int64_t left = space.inner - first;
     const int64_t count = left < tiles * kEltwiseTile ? left : tiles * kEltwiseTile;
+    if (has_runs) {
+      run_runs(args, base, first, count, w);
+      continue;
+    }
     const int64_t whole = count / kLanes * kLanes;
     if (whole > 0) run_tile(args, base, first, whole, last_block, w);
     if (whole < count) run_tile(args, base, first + whole, count - whole, last_block, w);

@@ -133,15 +133,16 @@ EltwiseSpace plan_space(std::span<const Arg* const> operands, int lanes) {
   return space;
 }
 
-double nested_cycles(const EltwiseSpace& space, size_t operands) {
+double nested_cycles(const EltwiseSpace& space, size_t operands, bool takes_runs) {
   // A run begins anew; elements that are apart are moved one by one.
   constexpr double kRunCycles = 8, kElementCycles = 0.1, kApartCycles = 1.5;
   const auto elements = static_cast<double>(space.rows * space.inner);
   double cycles = 0;
   for (size_t i = 0; i < operands; ++i) {
     if (space.mode[i] != EltwiseMode::Nested) continue;
-    const bool apart = space.inner_stride[i] > 1;
-    cycles += elements * (kRunCycles / static_cast<double>(space.run) + (apart ? kApartCycles : kElementCycles));
+    const bool apart = space.inner_stride[i] > 1, in_place = takes_runs && space.inner_stride[i] == 0;
+    const double of_element = in_place ? 0 : (apart ? kApartCycles : kElementCycles);
+    cycles += elements * (kRunCycles / static_cast<double>(space.run) + of_element);
   }
   return cycles;
 }
