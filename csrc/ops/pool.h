@@ -45,7 +45,9 @@ class Unpooling {
 
   const Dims& output() const { return output_; }
   // The element of the output that an index means; a Shape error where there is none.
-  int64_t place(int64_t index) const { return is_whole_ && index >= 0 && index < limit_ ? index : cut_place(index); }
+  int64_t place(int64_t index) const { return index >= 0 && index < whole_limit() ? index : cut_place(index); }
+  // Indices from 0 up to this one are elements of the output themselves.
+  int64_t whole_limit() const { return is_whole_ ? limit_ : 0; }
 
  private:
   // The place where the output has another size than the one that indices count, and the error where there is none.

@@ -33,6 +33,26 @@ void step_up(ReferenceContext& ctx) {
   }
 }
 
+// One line of a grid: the parts of its columns, of the line and of the plane, and the shift.
+template <size_t kRank, class T>
+void place_line(const std::vector<double>& shared, const T* theta, double line, double plane, T* y) {
+  double of_line[kRank], of_plane[kRank], shift[kRank];
+  for (size_t r = 0; r < kRank; ++r) {
+    const T* row = theta + r * (kRank + 1);
+    of_line[r] = static_cast<double>(row[1]) * line;
+    of_plane[r] = kRank == 3 ? static_cast<double>(row[2]) * plane : 0;
+    shift[r] = static_cast<double>(row[kRank]);
+  }
+  const double* from = shared.data();
+  for (const double* end = from + shared.size(); from < end; from += kRank, y += kRank) {
+    for (size_t r = 0; r < kRank; ++r) {
+      double sum = from[r] + of_line[r];
+      if (kRank == 3) sum += of_plane[r];
+      y[r] = static_cast<T>(sum + shift[r]);
+    }
+  }
+}
+
 template <class T>
 void place_grid(ReferenceContext& ctx) {
   const AffinePlaces places = affine_places(ctx);
@@ -42,17 +62,16 @@ void place_grid(ReferenceContext& ctx) {
   const int64_t depth = rank == 3 ? places.spatial[0] : 1;
   const T* theta = ctx.input(0).as<T>();
   T* y = ctx.output(0, ctx.input(0).dtype(), places.output).as<T>();
+  // The part of the column in each coordinate, which all lines share.
+  std::vector<double> shared(columns.size() * rank);
   for (int64_t n = 0; n < places.output[0]; ++n, theta += rank * (rank + 1)) {
+    for (size_t i = 0; i < shared.size(); ++i)
+      shared[i] = static_cast<double>(theta[i % rank * (rank + 1)]) * columns[i / rank];
     for (int64_t d = 0; d < depth; ++d) {
       for (const double line : lines) {
-        for (const double column : columns) {
-          for (size_t r = 0; r < rank; ++r) {
-            const T* row = theta + r * (rank + 1);
-            double sum = static_cast<double>(row[0]) * column + static_cast<double>(row[1]) * line;
-            if (rank == 3) sum += static_cast<double>(row[2]) * places.coordinates[0][static_cast<size_t>(d)];
-            *y++ = static_cast<T>(sum + static_cast<double>(row[rank]));
-          }
-        }
+        const double plane = rank == 3 ? places.coordinates[0][static_cast<size_t>(d)] : 0;
+        rank == 3 ? place_line<3>(shared, theta, line, plane, y) : place_line<2>(shared, theta, line, plane, y);
+        y += shared.size();
       }
     }
   }

@@ -16,7 +16,11 @@ void run_max_unpool(ReferenceContext& ctx) {
   with_width(item_bytes(x.dtype()), [&](auto width) {
     const auto* from = x.as<std::byte>();
     auto* to = y.as<std::byte>();
-    for (int64_t i = 0; i < x.size(); ++i) std::memcpy(to + unpooling.place(index[i]) * width, from + i * width, width);
+    const int64_t count = x.size(), limit = unpooling.whole_limit();
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t at = index[i], place = at >= 0 && at < limit ? at : unpooling.place(at);
+      std::memcpy(to + place * width, from + i * width, width);
+    }
   });
 }
 
