@@ -5,29 +5,59 @@
 namespace neo::NEO_ISA {
 namespace {
 
-template <int R>
-NEO_INLINE void multiply_rows(const ShortProduct& p, int64_t row) {
-  const float* a = p.a + row * p.a_row;
-  const F32 lo = broadcast(p.lo), hi = broadcast(p.hi);
-  for (int64_t first = 0; first < p.columns; first += kLanes) {
-    const F32 bias = p.bias ? load(p.bias + first) : zero();
-    F32 acc[R];
+// Vectors of columns at once: each element of A is then loaded for all of them.
+constexpr int kShortVectors = kVectorRegisters >= 32 ? 2 : 1;
+
+// R rows by V vectors of columns from `first` on, of which the last one has `left` elements.
+template <int R, int V>
+NEO_INLINE void multiply_block(const ShortProduct& p, int64_t row, int64_t first, int64_t left) {
+  const int64_t a_column = p.a_column, a_row = p.a_row, weight_step = p.weight_step, count = p.count;
+  const float* src[R];
+  F32 acc[R][V];
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) acc[r] = p.row_bias ? bias + broadcast(p.row_bias[row + r]) : bias;
-    const float* weight = p.weight + first;
-    for (int64_t i = 0; i < p.count; ++i, weight += p.weight_step) {
-      const F32 w = load(weight);
-#pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) accumulate(acc[r], a[r * p.a_row + i * p.a_column], w);
-    }
-    float* c = p.c + row * p.c_row + first;
-    const int64_t left = p.columns - first;
+  for (int r = 0; r < R; ++r) {
+    src[r] = p.a + (row + r) * a_row;
+    const F32 shift = p.row_bias ? broadcast(p.row_bias[row + r]) : zero();
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) acc[r][v] = p.bias ? load(p.bias + first + v * kLanes) + shift : shift;
+  }
+  const float* weight = p.weight + first;
+  for (int64_t i = 0, at = 0; i < count; ++i, at += a_column, weight += weight_step) {
+    F32 w[V];
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) w[v] = load(weight + v * kLanes);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      const F32 result = min(hi, max(lo, acc[r]));
-      left < kLanes ? store_n(c + r * p.c_row, result, left) : store(c + r * p.c_row, result);
+      if constexpr (V == 1) {
+        accumulate(acc[r][0], src[r][at], w[0]);
+      } else {
+        const F32 x = broadcast(src[r][at]);
+#pragma GCC unroll 2
+        for (int v = 0; v < V; ++v) acc[r][v] = fma(x, w[v], acc[r][v]);
+      }
     }
   }
+  const F32 lo = broadcast(p.lo), hi = broadcast(p.hi);
+  const int64_t c_row = p.c_row;
+  float* c = p.c + row * c_row + first;
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r, c += c_row) {
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) {
+      const F32 result = min(hi, max(lo, acc[r][v]));
+      v == V - 1 && left < kLanes ? store_n(c + v * kLanes, result, left) : store(c + v * kLanes, result);
+    }
+  }
+}
+
+template <int R>
+[[gnu::noinline]] void multiply_rows(const ShortProduct& p, int64_t row) {
+  constexpr int64_t kWidth = kShortVectors * kLanes;
+  int64_t first = 0;
+  for (; first + kWidth <= p.columns; first += kWidth) multiply_block<R, kShortVectors>(p, row, first, kLanes);
+  const int64_t left = p.columns - first;
+  if (left > kLanes) return multiply_block<R, kShortVectors>(p, row, first, left - kLanes);
+  if (left > 0) multiply_block<R, 1>(p, row, first, left);
 }
 
 // Some panels at once: the sums of one are too few to hide the latency of their additions.
