@@ -278,6 +278,18 @@ def check_depthwise_of_run_time_weights(op, routine, tier, weight, bias):
 
 
 @by_tier
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("width", [1, 2, 3, 5, 7, 8])
+@pytest.mark.parametrize(("sizes", "kernel", "strides"), [([9, 40], [3, 2], [3, 5]), ([7, 11, 40], [2, 3, 3], [1, 3, 4])])
+def test_panel_gathers_pixels_of_short_rows(tier, sizes, kernel, strides, width, groups):
+    """Windows inside the input, whose last column is that of the last pixel or of the one before."""
+    case = Case(width)
+    attrs = {"strides": strides, "dilations": [2] * len(sizes), "group": groups}
+    sizes = [*sizes[:-1], (width - 1) * strides[-1] + 2 * (kernel[-1] - 1) + 1 + width % 2]
+    case.build([3, 4 * groups, *sizes], [5 * groups, 4, *kernel], attrs, "relu").check(tier, PANEL)
+
+
+@by_tier
 @pytest.mark.parametrize(("weight", "bias"), ARRIVING)
 def test_direct_takes_weights_that_arrive_at_run_time(tier, weight, bias):
     for channels, filters, kernel in ((5, [7, 5], [3, 3]), (33, [80, 33], [1]), (64, [32, 32], [3, 2])):

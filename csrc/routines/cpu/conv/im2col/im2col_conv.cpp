@@ -17,6 +17,7 @@ constexpr int64_t kMaxFinished = 1 << 16;  // floats of a panel's sums, which th
 constexpr int64_t kSetsStride = 1024;      // rows that many floats apart share the same few sets of the first cache
 constexpr int64_t kMaxBoxes = 1 << 17;     // floats of copied channels, which the private cache should keep
 constexpr int64_t kSlack = 16;             // floats behind the last row of a panel, which gathers write
+constexpr int64_t kShortRun = 4;           // elements that are gathered one by one rather than as a run
 constexpr float kUnbounded = std::numeric_limits<float>::infinity();
 
 // One axis of one phase. All phases have as many positions as the first, the most; those beyond the output are computed
@@ -142,9 +143,20 @@ struct PanelGather {
     }
   }
 
+  // The places in the input that a tap of no offset reads.
+  void place_in(const Im2colConvShape& s, const Phase& phase) {
+    by_places = true;
+    for (int64_t i = 0; i < count; ++i) {
+      const Run& run = runs[i];
+      const int64_t row = run.d * phase.axis[0].in_step * s.in[1] + run.h * phase.axis[1].in_step;
+      for (int64_t j = 0; j < run.length; ++j)
+        places[run.lane + j] = static_cast<int32_t>(row * s.in[2] + (run.w + j) * phase.axis[2].in_step);
+    }
+    std::fill(places + columns(), places + kMaxWidth, places[0]);
+  }
+
   // The same runs as places in a box, of the first tap there.
   void place_in(const InputBox& box, const Phase& phase) {
-    constexpr int64_t kShortRun = 4;
     for (int64_t i = 0; i < count; ++i) {
       const Run& run = runs[i];
       const int64_t row = run.d * phase.axis[0].in_step * box.size[1] + run.h * phase.axis[1].in_step;
@@ -168,6 +180,10 @@ struct PanelGather {
   void gather(const Im2colConvShape& s, const Phase& phase, const RowKernels& kernels, const float* src, int64_t td,
               int64_t th, int64_t tw, float* dst) const {
     const OutputPhase& aw = phase.axis[2];
+    if (by_places) {
+      const int64_t row = phase.axis[0].offset(td) * s.in[1] + phase.axis[1].offset(th);
+      return kernels.gather_places(src + row * s.in[2] + aw.offset(tw), places, columns(), dst);
+    }
     for (int64_t i = 0; i < count; ++i) {
       const Run& run = runs[i];
       const int64_t id = run.d * phase.axis[0].in_step + phase.axis[0].offset(td);
@@ -233,6 +249,15 @@ void scatter(const Im2colConvPlan& plan, const Phase& phase, const RowKernels& k
   }
 }
 
+// Whether all windows lie inside an input whose places fit 32 bits.
+bool reads_inside(const Im2colConvShape& s) {
+  for (int axis = 0; axis < 3; ++axis) {
+    const int64_t end = (s.out[axis] - 1) * s.stride[axis] + (s.kernel[axis] - 1) * s.dilation[axis] - s.pad[axis];
+    if (s.pad[axis] > 0 || end >= s.in[axis]) return false;
+  }
+  return s.in_size() < std::numeric_limits<int32_t>::max();
+}
+
 }  // namespace
 
 Im2colConvPlan plan_im2col_conv(const Im2colConvShape& s, const Im2colConvSchedule& schedule,
@@ -273,6 +298,7 @@ Im2colConvPlan plan_im2col_conv(const Im2colConvShape& s, const Im2colConvSchedu
   const bool pays = plan.box.elements() <= 2 * gathered && s.group_ic() * plan.box.elements() <= kMaxBoxes;
   if (!pays) plan.box = {};
   plan.workspace_size += boxes_size(plan);
+  plan.takes_places = !pays && !s.transposed && s.out[2] < 2 * kShortRun && reads_inside(s);
   return plan;
 }
 
@@ -374,6 +400,7 @@ void run_im2col_conv(const Im2colConvPlan& plan, const TileKernels& kernels, con
       const int64_t columns = std::min(width, pixels.shape.n - first);
       PanelGather gather(kept[0], first, columns);
       if (has_boxes) gather.place_in(plan.box, kept[0]);
+      if (plan.takes_places) gather.place_in(s, kept[0]);
       const bool in_place = columns == width && args.src_channel % kSetsStride != 0;
       for (int64_t i = 0, joined; i < plan.phases(); i += joined) {
         const int64_t column_phase = i % column_phases;

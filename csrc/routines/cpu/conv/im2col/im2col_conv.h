@@ -47,6 +47,7 @@ struct Im2colConvPlan {
   int64_t axis_phases[3] = {1, 1, 1};
   InputBox box;                // of the channels of a group that a task copies, where rows are short
   bool is_pointwise = false;   // one tap (of every phase) that reads the pixel it writes
+  bool takes_places = false;   // rows are of few pixels, whose windows lie inside the input: taps gather pixel by pixel
   int64_t panel_chunk = 0;     // panels per task
   int64_t chunks = 0;          // tasks per image and group
   int64_t workspace_size = 0;  // floats that a task uses

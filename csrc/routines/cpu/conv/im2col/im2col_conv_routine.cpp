@@ -247,6 +247,8 @@ class Im2colConvRoutine final : public RoutineOf<Im2colConvRoutine, ConvRoutine>
     double spent = ideal / tile_efficiency(rows, vectors, 0, target);
     if (plan.box.elements() > 0) {
       spent += kBoxRowCycles + std::min(kBoxRunCycles * runs, kPlaceCycles * vectors);
+    } else if (plan.takes_places) {
+      spent += kBoxRowCycles + kPlaceCycles * vectors;
     } else if (!plan.is_pointwise) {
       spent += kRowCycles + kRunCycles * runs;
     }
