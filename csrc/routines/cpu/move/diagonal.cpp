@@ -48,7 +48,9 @@ class DiagonalStep final : public KernelStep {
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
     auto call = *reinterpret_cast<const DiagonalCall*>(prepared);
-    call.k = k_argument_ < 0 ? k_ : *reinterpret_cast<const int64_t*>(args[k_argument_]);
+    // Diagonals beyond the matrix are as good as those next to it.
+    const int64_t k = k_argument_ < 0 ? k_ : *reinterpret_cast<const int64_t*>(args[k_argument_]);
+    call.k = std::clamp(k, -call.rows, call.columns);
     std::byte* y = args[kind_ == DiagonalKind::Unit ? 0 : std::max(k_argument_, 0) + 1];
     run_tasks(team, call.split, [&](int64_t begin, int64_t end, int) {
       const int64_t last = std::min(call.all_rows, end * kRowsOfTask);
@@ -58,24 +60,51 @@ class DiagonalStep final : public KernelStep {
         for (int64_t r = first; r < last; ++r) write_one(call, r, y);
         return;
       }
-      // Rows as they are while the first cache has room for them, then what is not of the triangle.
-      for (int64_t r = first; r < last; r += kRowsOfTask) {
-        const int64_t end_row = std::min(last, r + kRowsOfTask);
-        std::memcpy(y + r * bytes, args[0] + r * bytes, static_cast<size_t>((end_row - r) * bytes));
-        int64_t of_matrix = r % call.rows;
-        for (int64_t i = r; i < end_row; ++i) {
-          clear_side(call, i, of_matrix, y);
-          if (++of_matrix == call.rows) of_matrix = 0;
-        }
-      }
+      each_matrix(call, first, last, [&](int64_t row, int64_t of_matrix, int64_t count) {
+        copy_rows(call, row, of_matrix, count, args[0], y);
+      });
     });
   }
 
  private:
-  // The column on the diagonal in a row; beyond the columns where k is large.
-  static int64_t column_of(const DiagonalCall& call, int64_t i) {
-    return call.k > 0 && i > INT64_MAX - call.k ? call.columns : std::max<int64_t>(i + call.k, -1);
+  // f(row, row of its matrix, count) for the rows [first, last) of all matrices, matrix by matrix.
+  template <class F>
+  static void each_matrix(const DiagonalCall& call, int64_t first, int64_t last, F&& f) {
+    for (int64_t row = first, count; row < last; row += count) {
+      const int64_t of_matrix = row % call.rows;
+      count = std::min(call.rows - of_matrix, last - row);
+      f(row, of_matrix, count);
+    }
   }
+
+  // Rows of one matrix: the first ones and the last ones are all in the triangle, or none of them.
+  void copy_rows(const DiagonalCall& call, int64_t row, int64_t of_matrix, int64_t count, const std::byte* x,
+                 std::byte* y) const {
+    const bool upper = kind_ == DiagonalKind::Upper;
+    const int64_t bytes = call.columns * call.width, end = of_matrix + count, before = row - of_matrix;
+    const int64_t head = std::clamp((upper ? 1 : 0) - call.k, of_matrix, end);
+    const int64_t tail = std::clamp(call.columns - (upper ? 0 : 1) - call.k, head, end);
+    const auto move = [&](int64_t begin, int64_t behind, bool is_kept) {
+      const auto size = static_cast<size_t>((behind - begin) * bytes);
+      std::byte* to = y + (before + begin) * bytes;
+      if (is_kept) {
+        std::memcpy(to, x + (before + begin) * bytes, size);
+      } else {
+        std::memset(to, 0, size);
+      }
+    };
+    move(of_matrix, head, upper);
+    // Rows as they are while the first cache has room for them, then what is not of the triangle.
+    for (int64_t i = head; i < tail; i += kRowsOfTask) {
+      const int64_t behind = std::min(tail, i + kRowsOfTask);
+      move(i, behind, true);
+      for (int64_t r = i; r < behind; ++r) clear_side(call, before + r, r, y);
+    }
+    move(tail, end, !upper);
+  }
+
+  // The column on the diagonal in a row.
+  static int64_t column_of(const DiagonalCall& call, int64_t i) { return std::max<int64_t>(i + call.k, -1); }
 
   void write_one(const DiagonalCall& call, int64_t row, std::byte* y) const {
     const int64_t at = column_of(call, row);
