@@ -25,9 +25,10 @@ EinsumTerm joined(const EinsumTerm& a, const EinsumTerm& b, const EinsumTerm& c 
 }
 
 // The axes of two operands: of both and kept, of both and summed, of one alone. If rows lie along several axes, all but
-// the last lead: the second operand repeats along them, as it does for MatMul.
+// the last lead: the second operand repeats along them, as it does for MatMul. `repeated`: columns that lead likewise,
+// along which the first operand repeats.
 struct ProductAxes {
-  EinsumTerm lead, batch, summed, rows, columns;
+  EinsumTerm lead, repeated, batch, summed, rows, columns;
 
   static ProductAxes of(const EinsumTerm& a, const EinsumTerm& b, const std::set<EinsumLabel>& kept) {
     ProductAxes axes;
@@ -43,7 +44,9 @@ struct ProductAxes {
     return axes;
   }
 
-  EinsumTerm outer() const { return joined(lead, batch); }
+  EinsumTerm outer() const { return joined(lead, repeated, batch); }
+  // Axes of one operand along which the other one repeats.
+  EinsumTerm alone() const { return joined(lead, repeated); }
   EinsumTerm result() const { return joined(outer(), rows, columns); }
 };
 
@@ -68,7 +71,7 @@ class EinsumExpansion {
       const LabelledValue a = sum_out(operands[0], operands[1].term, kept);
       const LabelledValue b = sum_out(operands[1], operands[0].term, kept);
       operands.erase(operands.begin());
-      operands.front() = multiply(a, b, ProductAxes::of(a.term, b.term, kept));
+      operands.front() = multiply(a, b, axes_of(a.term, b.term, kept));
     }
     const LabelledValue sum =
         sum_out(operands.front(), {}, std::set<EinsumLabel>(equation.output.begin(), equation.output.end()));
@@ -93,6 +96,15 @@ class EinsumExpansion {
     return std::all_of(term.begin(), term.end(), [&](EinsumLabel label) { return sizes_.at(label).is_constant(); });
   }
 
+  // Columns along several axes of open sizes cannot become one axis: all but the last lead.
+  ProductAxes axes_of(const EinsumTerm& a, const EinsumTerm& b, const std::set<EinsumLabel>& kept) const {
+    ProductAxes axes = ProductAxes::of(a, b, kept);
+    if (axes.summed.empty() || axes.columns.size() < 2 || is_known(axes.columns)) return axes;
+    axes.repeated.assign(axes.columns.begin(), axes.columns.end() - 1);
+    axes.columns.erase(axes.columns.begin(), axes.columns.end() - 1);
+    return axes;
+  }
+
   // Whether every reshape leads from axes that stay where they are to axes of known sizes, and only axes of both
   // operands that are kept broadcast: MatMul and Mul do that, sums do not.
   bool is_expressible(const EinsumEquation& equation) const {
@@ -103,9 +115,9 @@ class EinsumExpansion {
         kept.insert(equation.operands[j].begin(), equation.operands[j].end());
       const EinsumTerm &second = equation.operands[i], a = remaining(first, second, kept),
                        b = remaining(second, first, kept);
-      const ProductAxes axes = ProductAxes::of(a, b, kept);
+      const ProductAxes axes = axes_of(a, b, kept);
       first = axes.result();
-      for (const EinsumLabel label : joined(axes.lead, joined(axes.rows, axes.columns, axes.summed))) {
+      for (const EinsumLabel label : joined(axes.alone(), joined(axes.rows, axes.columns, axes.summed))) {
         if (broadcast_.count(label) > 0) return false;
       }
       if (axes.summed.empty()) continue;
@@ -189,8 +201,14 @@ class EinsumExpansion {
       Value* right = at_axes("Unsqueeze", order(b, joined(axes.batch, axes.columns)).value, between);
       return {insert("Mul", {left, right}), axes.result()};
     }
-    Value* left = flatten(order(a, joined(outer, axes.rows, axes.summed)), outer.size(), {axes.rows, axes.summed});
-    Value* right = flatten(order(b, joined(axes.batch, axes.summed, axes.columns)), batch, {axes.summed, axes.columns});
+    const EinsumTerm of_left = joined(axes.lead, axes.batch), of_right = joined(axes.repeated, axes.batch);
+    std::vector<int64_t> repeated;
+    for (size_t i = 0; i < axes.repeated.size(); ++i) repeated.push_back(static_cast<int64_t>(axes.lead.size() + i));
+    Value* left = at_axes(
+        "Unsqueeze",
+        flatten(order(a, joined(of_left, axes.rows, axes.summed)), of_left.size(), {axes.rows, axes.summed}), repeated);
+    Value* right =
+        flatten(order(b, joined(of_right, axes.summed, axes.columns)), of_right.size(), {axes.summed, axes.columns});
     return {unflatten(insert("MatMul", {left, right}), outer.size(), {axes.rows, axes.columns}), axes.result()};
   }
 

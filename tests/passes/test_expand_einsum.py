@@ -72,6 +72,9 @@ def test_equations_of_any_form(equation: str) -> None:
         ("bthd,hde->bhte", "bt"),
         ("abc,bd->abcd", "abc"),
         ("i,j->ij", "ij"),
+        ("bid,hdj->bhij", "bh"),
+        ("abid,acdje->abcije", "abcije"),
+        ("abg,cdge,ef->acdbf", "acd"),
     ],
 )
 def test_sizes_that_only_a_call_tells(equation: str, symbols: str) -> None:
