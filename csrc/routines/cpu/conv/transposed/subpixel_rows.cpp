@@ -372,8 +372,10 @@ SubpixelRowsPlan plan_subpixel_rows(const Im2colConvShape& s, const SubpixelRows
   const int64_t rows = ceil_div(s.group_oc(), plan.channel_tiles);
   const int64_t residues = schedule.joined != 0 ? joined : phase_count(s, 2);
   const int64_t whole_row = round_up(positions, plan.lanes);
-  // Where rows take fewer vectors one behind the other, and the private cache keeps their sums.
-  plan.is_flat = lines > 1 && positions > 0 && positions <= panel && (positions + reach) * 10 <= whole_row * 9;
+  // Where several rows fill a register block, or rows take fewer vectors one behind the other.
+  plan.is_flat =
+      lines > 1 && positions > 0 &&
+      ((positions + reach) * 2 <= panel || (positions <= panel && (positions + reach) * 10 <= whole_row * 9));
   const auto fits = [&](int64_t bands, int64_t columns) {
     plan.row = plan.is_flat ? columns + reach : round_up(columns, plan.lanes) + reach;
     const int64_t input = s.group_ic() * (plan.extra_planes + 1) * (bands + plan.extra_rows) * plan.row;
