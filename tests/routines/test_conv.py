@@ -280,7 +280,9 @@ def check_depthwise_of_run_time_weights(op, routine, tier, weight, bias):
 @by_tier
 @pytest.mark.parametrize("groups", [1, 3])
 @pytest.mark.parametrize("width", [1, 2, 3, 5, 7, 8])
-@pytest.mark.parametrize(("sizes", "kernel", "strides"), [([9, 40], [3, 2], [3, 5]), ([7, 11, 40], [2, 3, 3], [1, 3, 4])])
+@pytest.mark.parametrize(
+    ("sizes", "kernel", "strides"), [([9, 40], [3, 2], [3, 5]), ([7, 11, 40], [2, 3, 3], [1, 3, 4])]
+)
 def test_panel_gathers_pixels_of_short_rows(tier, sizes, kernel, strides, width, groups):
     """Windows inside the input, whose last column is that of the last pixel or of the one before."""
     case = Case(width)

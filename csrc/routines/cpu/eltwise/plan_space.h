@@ -14,8 +14,8 @@ constexpr int64_t kShortRow = kEltwiseTile;
 // kernel knows no blocks.
 EltwiseSpace plan_space(std::span<const Arg* const> operands, int lanes);
 
-// Cycles of copying the operands that repeat along short rows into place, for all of the space. `takes_runs`: the kernel
-// takes an element for each row as it is.
+// Cycles of copying the operands that repeat along short rows into place, for all of the space. `takes_runs`: the
+// kernel takes an element for each row as it is.
 double nested_cycles(const EltwiseSpace& space, size_t operands, bool takes_runs = false);
 
 }  // namespace neo

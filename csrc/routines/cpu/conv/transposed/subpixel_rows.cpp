@@ -172,7 +172,8 @@ class SubpixelRowsTask {
   // Pixels before the row that positions have where residues are joined.
   int64_t cut() const { return plan_.schedule.joined != 0 ? s_.pad[2] - plan_.first * s_.stride[2] : 0; }
 
-  // What becomes the results of a channel of the register block: `lines` output rows from `line` of all planes on.
+  // The results of a channel of the register block without their sums: `lines` output rows from `line` of all planes
+  // on.
   Interleaving output_of(int64_t row, int64_t line, int64_t lines) const {
     const int64_t oc = first_oc_ + row, at = line * s_.out[2] + line_columns().begin;
     Interleaving output;

@@ -142,7 +142,7 @@ struct SubpixelRowsCall {
   TaskSplit split;
   RunTimeWeights packed;
 
-  // Where the workspaces of tasks begin in the scratch memory.
+  // The place of the tasks' workspaces in the scratch memory.
   int64_t workspaces_at() const { return round_up(packed.bytes(), 64); }
 };
 
