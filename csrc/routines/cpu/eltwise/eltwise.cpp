@@ -75,7 +75,8 @@ StepLoad load_of(const Candidate& c, const Workload& workload, const CompiledElt
   const auto elements = static_cast<double>(space.rows * space.inner);
   StepLoad load{StepFamily::Eltwise, cycles * elements / target.lanes(), static_cast<double>(space.rows * space.tiles)};
   const EltwiseProgram& program = compiled.program;
-  const bool takes_runs = program.steps == 1 && program.step[0].op >= EltwiseOp::Add &&
+  const bool takes_runs = space.run >= 2 * target.lanes() && program.steps == 1 &&
+                          program.step[0].op >= EltwiseOp::Add &&
                           std::count(program.type, program.type + operands.size(), EltwiseType::F32) ==
                               static_cast<int64_t>(operands.size());
   load.cycles += nested_cycles(space, operands.size(), takes_runs);

@@ -460,8 +460,8 @@ __attribute__((noinline)) void narrow(EltwiseType type, const float* from, int64
   }
 }
 
-// Elements from which on a run is worth a masked store, which is slow without masks in registers of their own.
-constexpr int64_t kMinRun = kLanes == 16 ? kLanes / 2 : 2 * kLanes;
+// Elements from which on a run is worth an end by a masked store. eltwise.cpp counts on it.
+constexpr int64_t kMinRun = 2 * kLanes;
 
 struct Workspace {
   alignas(64) float registers[kEltwiseMaxRegisters][kEltwiseTile];
