@@ -50,10 +50,6 @@ int64_t onnx_number(DType dtype) {
   return dtype == DType::Float32 ? 1 : dtype == DType::Float16 ? 10 : 16;
 }
 
-bool is_cast(const Node& node, DType from, DType to) {
-  return node.op == "Cast" && node.inputs.front()->dtype() == from && node.outputs.front()->dtype() == to;
-}
-
 // Whether every element of float32 is a half as it is; of many elements nobody asks.
 bool holds(const Tensor& tensor, DType dtype) {
   constexpr int64_t kMax = 4096;

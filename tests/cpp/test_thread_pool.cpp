@@ -416,7 +416,9 @@ TEST(ThreadPool, a_worker_that_somebody_else_bound_stays_where_it_is) {
   });
   for (int tries = 0; tries < 100; ++tries) team->parallel_for(2, [](int64_t, int64_t, int) {});
   run_on_every_member(*team, [&](int member) {
-    if (member == 1) EXPECT_EQ(mask_of_this_thread(), std::vector<int>{all[1]});
+    if (member == 1) {
+      EXPECT_EQ(mask_of_this_thread(), std::vector<int>{all[1]});
+    }
   });
 }
 
