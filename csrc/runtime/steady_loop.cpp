@@ -103,7 +103,9 @@ bool SteadyLoop::fits(const State& state) const {
       if (!before.defined() || before.dims() != *dims) return false;
     } else {
       const Tensor& element = state.collected[r - first - state.carried.size()].first;
-      const bool is_too_long = !state.ends && state.trips > kMaxCollected / std::max<int64_t>(element.bytes(), 1);
+      // Nothing of no bytes ever reaches a limit of memory, which ends a loop that nobody ends.
+      const bool grows = state.ends && element.bytes() > 0;
+      const bool is_too_long = !grows && state.trips > kMaxCollected / std::max<int64_t>(element.bytes(), 1);
       if (element.dims() != *dims || is_too_long) return false;
     }
   }
