@@ -77,12 +77,13 @@ class Variant:
     """A row of the table; ``allows(op, choice, choices of the node, schedule)`` restricts the candidates.
 
     With ``transforms`` a view in the plain layout stands before each convolution, so that every convolution's input is
-    converted from the plain layout and its output back.
+    converted from the plain layout and its output back. With ``expands`` inner graphs may compute a node.
     """
 
     name: str
     allows: Callable[[str, Choice, list[Choice], FixedSchedule], bool]
     transforms: bool = False
+    expands: bool = False
 
 
 VARIANTS_OF_TABLE = (
@@ -100,7 +101,7 @@ VARIANTS_OF_TABLE = (
     ),
     Variant("+ global selection", lambda _op, choice, _others, _fixed: is_alone(choice) and not is_winograd(choice)),
     Variant("+ Winograd", lambda _op, choice, _others, _fixed: is_alone(choice)),
-    Variant("+ fusion", lambda _op, _choice, _others, _fixed: True),
+    Variant("+ fusion", lambda _op, _choice, _others, _fixed: True, expands=True),
 )
 
 
@@ -149,7 +150,10 @@ class Compiler:
         costs = list(arrays.costs)
         for index, node in enumerate(nodes):
             choices = node["choices"]
-            allowed = [variant.allows(node["op"], choice, choices, fixed) for choice in choices]
+            if node.get("inner") and not variant.expands:
+                allowed = [choice.get("left_out", False) for choice in choices]
+            else:
+                allowed = [variant.allows(node["op"], choice, choices, fixed) for choice in choices]
             if not any(allowed):
                 allowed = [is_alone(choice) for choice in choices]
             if any(allowed):

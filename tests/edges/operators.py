@@ -205,7 +205,7 @@ CASES: list[Case] = [
     Case("Gemm", ("AB", "CB!", "C!"), {"transB": 1}),
     Case("Einsum", ("AB", "BC"), {"equation": "ij,jk->ik"}),
     Case("Einsum", ("ABC", "ADC"), {"equation": "bij,bkj->bik"}),
-    Case("Einsum", ("ABC", "DCE"), {"equation": "bid,hdj->bhij"}),
+    Case("Einsum", ("ABC", "DCN"), {"equation": "bid,hdj->bhij"}),
     Case("Einsum", ("ABC",), {"equation": "...j->..."}),
     Case("Einsum", ("A", "B"), {"equation": "i,j->ij"}),
     Case("MatMulInteger", ("AB:uint8", "BC:int8", np.uint8(3))),
