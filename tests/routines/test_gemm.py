@@ -1,5 +1,7 @@
 """Matrix products by the packed routine of every instruction set against the reference."""
 
+import itertools
+
 import numpy as np
 import pytest
 from neo import _native
@@ -133,6 +135,7 @@ def test_a_product_ends_in_an_activation(tier, activation, tail):
         ([13, 24], [24, 37], False),
         ([34, 600], [600, 50], True),
         ([34, 600], [600, 50], False),
+        ([34, 2500], [2500, 70], True),  # panels that leave the second cache
         ([1, 70], [70, 130], True),
         ([5, 1, 70], [70, 33], False),
         ([3, 9, 20], [3, 20, 17], False),
@@ -292,32 +295,32 @@ def test_rows_of_short_sums_have_the_bits_of_a_row_alone(tier, form, constant):
 def test_few_rows_have_the_bits_of_many(tier, tail):
     """A row alone, and rows of one register block, go other ways to the kernels than many rows."""
     random = np.random.default_rng(0)
-    for k in (1, 7, 64, 130):
-        for n in (2, 3, 16, 33, 64, 70, 128, 257, 300):
-            weights, a, residual = (floats(random, dims) for dims in ([k, n], [70, k], [70, n]))
-            found = []
-            for rows in (70, 1, 2, 5):
-                graph = _native.Graph()
-                feeds = [a[:rows]]
-                x = graph.add_input("x", "float32", [rows, k])
-                w = graph.add_constant("w", weights)
-                value = graph.add_node("MatMul", [x, w], ["p"], {}, "p").outputs[0]
-                last = "p"
-                if tail in ("add", "relu"):
-                    feeds.append(residual[:rows])
-                    other = graph.add_input("r", "float32", [rows, n])
-                    value, last = graph.add_node("Add", [value, other], ["s"], {}, "s").outputs[0], "s"
-                if tail in ("relu", "sigmoid"):
-                    op = "Relu" if tail == "relu" else "Sigmoid"
-                    value, last = graph.add_node(op, [value], ["e"], {}, "e").outputs[0], "e"
-                graph.outputs = [value]
-                pinned = compile_pinned(graph, tier, {last: GEMM})
-                found.append(pinned(*feeds))
-                # Every other call goes backwards through the weights.
-                for threads in (1, 2, 2):
-                    np.testing.assert_array_equal(pinned(*feeds, threads=threads), found[-1], f"{k} {n}")
-            for few in found[1:]:
-                np.testing.assert_array_equal(few, found[0][: len(few)], f"{k} {n}")
+    sizes = [*itertools.product((1, 7, 64, 130), (2, 3, 16, 33, 64, 70, 128, 257, 300)), (9000, 70)]
+    for k, n in sizes:
+        weights, a, residual = (floats(random, dims) for dims in ([k, n], [70, k], [70, n]))
+        found = []
+        for rows in (70, 1, 2, 5):
+            graph = _native.Graph()
+            feeds = [a[:rows]]
+            x = graph.add_input("x", "float32", [rows, k])
+            w = graph.add_constant("w", weights)
+            value = graph.add_node("MatMul", [x, w], ["p"], {}, "p").outputs[0]
+            last = "p"
+            if tail in ("add", "relu"):
+                feeds.append(residual[:rows])
+                other = graph.add_input("r", "float32", [rows, n])
+                value, last = graph.add_node("Add", [value, other], ["s"], {}, "s").outputs[0], "s"
+            if tail in ("relu", "sigmoid"):
+                op = "Relu" if tail == "relu" else "Sigmoid"
+                value, last = graph.add_node(op, [value], ["e"], {}, "e").outputs[0], "e"
+            graph.outputs = [value]
+            pinned = compile_pinned(graph, tier, {last: GEMM})
+            found.append(pinned(*feeds))
+            # Every other call goes backwards through the weights.
+            for threads in (1, 2, 2):
+                np.testing.assert_array_equal(pinned(*feeds, threads=threads), found[-1], f"{k} {n}")
+        for few in found[1:]:
+            np.testing.assert_array_equal(few, found[0][: len(few)], f"{k} {n}")
 
 
 @by_tier

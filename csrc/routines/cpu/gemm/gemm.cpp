@@ -10,6 +10,14 @@ namespace {
 
 constexpr int64_t kGemmChunk = 256;  // k per pass, so that a panel of B stays in the first two caches
 
+// What many register blocks sum in turn of a packed panel that would leave the second cache between them; 0: all.
+int64_t part_of_long_panel(const GemmShape& s, const GemmSchedule& schedule, const TileKernels& kernels) {
+  constexpr int64_t kMostBytes = 512 << 10, kPartBytes = 128 << 10;
+  const int64_t bytes = s.k * schedule.vectors * kernels.lanes * 4;
+  if (bytes <= kMostBytes || s.m <= 2 * kernels.max_rows[schedule.vectors]) return 0;
+  return ceil_div(s.k, ceil_div(bytes, kPartBytes));
+}
+
 // Whether so few rows are multiplied with the rows of B as they lie, rather than with packed panels.
 bool takes_dots(const GemmShape& s, const GemmStrides& strides, int64_t rows) {
   constexpr int64_t kMaxRows = 8, kSums = 16;  // adding up the lanes of a result takes as long as so many products
@@ -103,6 +111,7 @@ GemmPlan plan_gemm(const GemmShape& s, const GemmSchedule& schedule, const TileK
   // A copy of A, where it needs one, is cut along k as well; k = 0 still writes the bias.
   plan.k_chunk = std::max<int64_t>(1, std::min(s.k, schedule.k > 0 ? schedule.k : kGemmChunk));
   plan.whole_k = schedule.packed_b && schedule.k == 0;
+  plan.k_part = plan.whole_k ? part_of_long_panel(s, schedule, kernels) : 0;
   plan.workspace_size = (kTileRows + (schedule.packed_b ? 0 : schedule.vectors * plan.lanes)) * plan.k_chunk;
 
   const int64_t batches = s.batches();
@@ -161,8 +170,8 @@ void run_gemm(const GemmPlan& plan, const TileKernels& kernels, const PackKernel
     const IndexRange rows = {row_index * plan.row_chunk, std::min((row_index + 1) * plan.row_chunk, s.m)};
     const IndexRange panels = {panel_index * plan.panel_chunk,
                                std::min((panel_index + 1) * plan.panel_chunk, plan.panels)};
-    const GemmBlock block = {plan, kernels, args,
-                             BatchOffsets::of(s, args, task / (plan.row_chunks * plan.panel_chunks)), a_scratch};
+    GemmBlock block = {plan, kernels, args, BatchOffsets::of(s, args, task / (plan.row_chunks * plan.panel_chunks)),
+                       a_scratch};
     const bool whole_a = args.a_column == 1 || args.a_row == 1;
     for (int64_t p = panels.begin; p < panels.end; ++p) {
       const IndexRange vectors = gemm_panel(plan, p);
@@ -175,7 +184,10 @@ void run_gemm(const GemmPlan& plan, const TileKernels& kernels, const PackKernel
         block.run_dots(args.b + block.at.b + first * args.b_column, rows, vectors);
         continue;
       }
-      const int64_t step = plan.whole_k && whole_a ? std::max<int64_t>(1, s.k) : plan.k_chunk;
+      block.goes_on = plan.k_part > 0 && whole_a && columns == width && args.residual != args.c;
+      const int64_t step = block.goes_on             ? plan.k_part
+                           : plan.whole_k && whole_a ? std::max<int64_t>(1, s.k)
+                                                     : plan.k_chunk;
       int64_t k = 0;
       do {
         const IndexRange part = {k, std::min(k + step, s.k)};

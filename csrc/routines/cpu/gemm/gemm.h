@@ -30,6 +30,7 @@ struct GemmPlan {
   int64_t panels = 0;                         // panel p has an even share of the vectors, the first ones more
   int64_t k_chunk = 0;                        // k per pass over C
   bool whole_k = false;                       // one pass, where B is packed and A needs no copy
+  int64_t k_part = 0;                         // of that pass, in which a panel is summed part by part; 0: at once
   bool one_block = false;                     // a register block has all rows of the only matrix, over the whole k
   int64_t row_chunk = 0, row_chunks = 0;      // rows per task
   int64_t panel_chunk = 0, panel_chunks = 0;  // panels per task

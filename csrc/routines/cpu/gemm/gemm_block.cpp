@@ -132,14 +132,15 @@ void GemmBlock::run_tile(const float* weight, int64_t weight_step, float scale, 
 
   alignas(64) float init[kTileRows * kTileVectors * kMaxLanes];
   float* c = args.c + (at.c + rows.begin * args.c_row + first);
-  if (!is_first) {
+  tile.goes_on = goes_on && !is_first;
+  if (!is_first && !goes_on) {
     tile.init = c;
     tile.init_row = args.c_row;
   } else {
     if (args.column_bias) tile.bias = args.column_bias + first;
     if (args.row_bias) tile.row_bias = args.row_bias + rows.begin;
     if (const float* addend = row_addend()) tile.row_bias = addend + rows.begin;
-    set_init(tile, init, rows, first, columns, width);
+    if (is_last || !goes_on) set_init(tile, init, rows, first, columns, width);
     if (sums) add_to_sums(tile, sums, rows.size(), columns, width);
   }
   for (int64_t v = 0; v < vectors.size(); ++v) tile.init_vector[v] = tile.dst_vector[v] = v * lanes;

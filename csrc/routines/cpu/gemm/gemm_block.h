@@ -23,6 +23,9 @@ struct GemmBlock {
   const GemmArgs& args;
   BatchOffsets at;
   float* a_scratch;  // kTileRows * k_chunk floats, used where A needs a copy
+  // Parts of k after the first go on with the sums that C holds, to the bits of one pass over k; the last adds the
+  // residual. Only for whole vectors, where the residual is not C.
+  bool goes_on = false;
 
   // All rows of [rows.begin, rows.end), in register blocks. `weight` holds B's part of k in [k.begin, k.end) and of the
   // vectors; `scale` multiplies A. The first part of k starts from bias and residual, later ones from C; the last

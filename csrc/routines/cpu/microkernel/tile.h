@@ -57,6 +57,7 @@ struct Tile {
 
   const float* bias = nullptr;      // dense vectors, or null
   const float* row_bias = nullptr;  // one per row, or null
+  bool goes_on = false;             // begins with the sums that dst holds, whole vectors, instead of the biases
   const float* init = nullptr;      // or null; may be dst
   int64_t init_row = 0;
   int64_t init_vector[kTileVectors] = {};

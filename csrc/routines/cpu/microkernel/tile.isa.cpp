@@ -256,7 +256,13 @@ void run_tile(const Tile& t) {
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) acc[r][v] = b;
   }
-  if (t.row_bias) {
+  if (t.goes_on) [[unlikely]] {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) acc[r][v] = load(t.dst + r * t.dst_row + t.dst_vector[v]);
+    }
+  } else if (t.row_bias) {
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
       const F32 b = broadcast(t.row_bias[r]);
