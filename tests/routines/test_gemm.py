@@ -135,7 +135,6 @@ def test_a_product_ends_in_an_activation(tier, activation, tail):
         ([13, 24], [24, 37], False),
         ([34, 600], [600, 50], True),
         ([34, 600], [600, 50], False),
-        ([34, 2500], [2500, 70], True),  # panels that leave the second cache
         ([1, 70], [70, 130], True),
         ([5, 1, 70], [70, 33], False),
         ([3, 9, 20], [3, 20, 17], False),
@@ -145,6 +144,16 @@ def test_a_product_ends_in_an_activation(tier, activation, tail):
         if constant:
             operands.append(case.operand("bias", b_dims[-1:], True))
         case.product("MatMul", operands, {}, tail, activation).check(tier, a_dims[-1], threads=2)
+
+
+@by_tier
+@pytest.mark.parametrize("tail", ["", "add", "relu"])
+def test_panels_that_leave_the_second_cache(tier, tail):
+    for trans_a, n in [(0, 70), (0, 64), (1, 64)]:
+        case = Case(302)
+        k = 9000
+        operands = [case.operand("a", [k, 34] if trans_a else [34, k]), case.operand("b", [k, n], True)]
+        case.product("Gemm", operands, {"transA": trans_a}, tail).check(tier, k, threads=2)
 
 
 @by_tier
