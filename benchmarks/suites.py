@@ -16,6 +16,7 @@ from benchmarks.models import (
     branches,
     decoders,
     encoders,
+    libraries,
     networks,
     quantized,
     small_networks,
@@ -130,6 +131,13 @@ def _quantized_networks() -> list[Entry]:
     return [entry(network) for network in networks.NETWORKS.values() if not network.recurrent]
 
 
+def _libraries() -> list[Entry]:
+    def entry(path: Path) -> Entry:
+        return Entry(path.stem, lambda _: (path, random_feeds(onnx.load(path, load_external_data=False))))
+
+    return [entry(path) for path in libraries.written(libraries.CACHE)]
+
+
 def _small() -> list[Entry]:
     def entry(kind: str, seed: int) -> Entry:
         sample = functools.cache(lambda: small_networks.make(kind, seed))
@@ -184,6 +192,7 @@ SUITES: dict[str, tuple[str, Callable[[], list[Entry]]]] = {
         "Convolutional networks quantized by ONNX Runtime's tool: 8 bits, weights by channel, QDQ",
         _quantized_networks,
     ),
+    "libraries": ("The smallest model of each family of timm and transformers, random weights", _libraries),
     "small": ("Small networks of ten kinds that image zoos lack, random weights", _small),
     "architectures": ("Families of networks at sizes that a call tells, random weights", _architectures),
     "forests": ("Ensembles of trees, 1, 10 and 1,000 rows", _forests),

@@ -10,11 +10,12 @@ namespace {
 
 constexpr int64_t kGemmChunk = 256;  // k per pass, so that a panel of B stays in the first two caches
 
-// What many register blocks sum in turn of a packed panel that would leave the second cache between them; 0: all.
+// The part of k that many register blocks sum in turn, where a whole packed panel would leave the second cache between
+// them; 0 where it stays.
 int64_t part_of_long_panel(const GemmShape& s, const GemmSchedule& schedule, const TileKernels& kernels) {
-  constexpr int64_t kMostBytes = 512 << 10, kPartBytes = 128 << 10;
+  constexpr int64_t kMaxBytes = 512 << 10, kPartBytes = 128 << 10;
   const int64_t bytes = s.k * schedule.vectors * kernels.lanes * 4;
-  if (bytes <= kMostBytes || s.m <= 2 * kernels.max_rows[schedule.vectors]) return 0;
+  if (bytes <= kMaxBytes || s.m <= 2 * kernels.max_rows[schedule.vectors]) return 0;
   return ceil_div(s.k, ceil_div(bytes, kPartBytes));
 }
 
