@@ -267,11 +267,13 @@ bool SteadyLoop::run(State& state, const SymbolValues& outer) {
   allocate(state);
   find_shared(state);
   find_calls();
-  // Steps that read tensors take their memory from where the pointers are by then.
+  // Steps that read tensors take their memory from where the pointers are by then; a tensor of no bytes may have none.
   const std::vector<HostValue> held = body_.frame_.host();
   for (size_t i = 0; i < held.size(); ++i) {
     const Slot::Storage storage = body_.block_.slots[i].storage;
-    if (storage == Slot::Storage::Argument || storage == Slot::Storage::Result) body_.frame_.host()[i] = {};
+    const bool is_empty = held[i].kind == HostValue::Kind::Tensor && held[i].tensor.bytes() == 0;
+    if ((storage == Slot::Storage::Argument || storage == Slot::Storage::Result) && !is_empty)
+      body_.frame_.host()[i] = {};
   }
   const Block& block = body_.block_;
   const size_t first = state.is_scan ? 0 : 2, results = state.is_scan ? 0 : 1, carried = state.carried.size();

@@ -202,3 +202,22 @@ def test_a_step_fails_in_one_iteration(fails_at: int) -> None:
             continue
         for left, right in zip(module.run(named).values(), reference.evaluate(feeds), strict=True):
             np.testing.assert_array_equal(left, right)
+
+
+@pytest.mark.parametrize("rows", [0, 2])
+def test_a_reference_reads_what_has_no_elements(rows: int) -> None:
+    model = parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["" : 18]>
+        loop (int64 n, float[N, 4] x) => (float[N, 4] y) <bool go = {1}> {
+          outer = Relu (x)
+          y = Loop (n, go, outer) <body = step (int64 i, bool c, float[N, 4] a) => (bool d, float[N, 4] b) {
+            d = Identity (c)
+            [sum] b = Add (a, outer)
+          }>
+        }
+        """
+    )
+    module = neo.compile(model, routines={"sum": "cpu/reference"})
+    (found,) = module.run({"n": np.array(3), "x": np.ones((rows, 4), np.float32)}).values()
+    np.testing.assert_array_equal(found, np.full((rows, 4), 4, np.float32))
