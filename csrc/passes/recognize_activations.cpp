@@ -185,7 +185,7 @@ std::optional<FoundActivation> match_clamp(const Rewriter& rewriter, const Node&
   if ((root.op == "Min" || root.op == "Max") && root.inputs.size() == 2) {
     for (size_t side = 0; side < 2; ++side) {
       const auto number = uniform(root.inputs[side]);
-      if (!number) continue;
+      if (!number || std::isnan(*number)) continue;
       x = root.inputs[1 - side];
       bounds = root.op == "Min" ? Bounds{-kInfinity, *number} : Bounds{*number, kInfinity};
     }
@@ -240,9 +240,10 @@ Value* make(Rewriter& rewriter, const Node& root, FoundActivation found) {
   std::vector<Value*> inputs{found.x};
   const std::string& name = root.outputs.front()->name;
   if (found.op == "Clip") {
-    for (const char* key : {"lo", "hi"}) {
-      const double bound = std::get<double>(found.attrs.at(key));
-      inputs.push_back(std::isfinite(bound) ? rewriter.add_scalar(name + "." + key, found.x->dtype(), bound) : nullptr);
+    for (const std::string_view key : {"lo", "hi"}) {
+      const double bound = std::get<double>(found.attrs.at(std::string(key)));
+      const bool is_open = bound == (key == "lo" ? -HUGE_VAL : HUGE_VAL);
+      inputs.push_back(is_open ? nullptr : rewriter.add_scalar(name + "." + std::string(key), found.x->dtype(), bound));
     }
     if (!inputs.back()) inputs.pop_back();
     found.attrs.clear();

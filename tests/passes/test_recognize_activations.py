@@ -1,5 +1,8 @@
 """recognize_activations: each activation as exporters write it, and what only looks like one."""
 
+import neo
+import numpy as np
+import onnx
 import pytest
 
 from tests.passes.rewriting import after, assert_keeps, lines_of, ops_of
@@ -156,3 +159,14 @@ def test_a_larger_number_changes_the_shape() -> None:
         }""",
         "recognize_activations",
     )
+
+
+@pytest.mark.parametrize("op", ["Min", "Max"])
+@pytest.mark.parametrize("bound", [-np.inf, np.inf, np.nan, 0.5])
+def test_a_bound_may_be_no_finite_number(op: str, bound: float) -> None:
+    text = f'<ir_version: 8, opset_import: ["" : 18]> g (float[5] x) => (float[5] y) {{ y = {op} (x, b) }}'
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(bound), "b"))
+    x = np.array([-np.inf, -2, 0, 3, np.inf], np.float32)
+    expected = (np.minimum if op == "Min" else np.maximum)(x, np.float32(bound))
+    np.testing.assert_array_equal(neo.compile(model)(x), expected)

@@ -537,7 +537,8 @@ bool is_direct(const EltwiseProgram& program, const EltwiseSpace& space, bool is
   if (program.steps != 1 || program.type[out] != EltwiseType::F32 || space.mode[out] != EltwiseMode::Dense ||
       is_nest != (space.nest > 0))
     return false;
-  if (is_nest && (program.step[0].op < EltwiseOp::Add || space.run < kMinRun)) return false;
+  // Runs leave the lanes of a last block that are padding as the step makes them.
+  if (is_nest && (program.step[0].op < EltwiseOp::Add || space.run < kMinRun || space.valid_lanes > 0)) return false;
   for (int i = 0; i < program.inputs; ++i) {
     const EltwiseMode mode = space.mode[i];
     if (mode == EltwiseMode::Scalar || mode == EltwiseMode::Lanes) continue;
