@@ -28,6 +28,19 @@ std::optional<Symbol> find_symbol(const Graph& graph, std::string_view name) {
   return it == symbols.end() ? std::nullopt : std::optional(it->second);
 }
 
+// What references compute, without the interpreter's lock.
+template <class Evaluate>
+py::list results_of(const Evaluate& evaluate) {
+  std::vector<HostValue> results;
+  {
+    const py::gil_scoped_release release;
+    results = evaluate();
+  }
+  py::list out;
+  for (const HostValue& v : results) out.append(to_python(v));
+  return out;
+}
+
 // "[1,64]"
 Range to_range(std::string_view text) {
   Range range;
@@ -212,14 +225,7 @@ void bind_node(py::module_& m) {
               const Value* value = n.input(values.size());
               values.push_back(to_host(x, value ? value->type : Type()));
             }
-            std::vector<HostValue> results;
-            {
-              const py::gil_scoped_release release;
-              results = evaluate_node(n, standard_ops(), values);
-            }
-            py::list out;
-            for (const HostValue& v : results) out.append(to_python(v));
-            return out;
+            return results_of([&] { return evaluate_node(n, standard_ops(), values); });
           },
           py::arg("inputs"),
           "Runs the reference on a value per input, None for one left out; floats may be wider than the graph's.");
@@ -365,14 +371,7 @@ void bind_graph(py::module_& m) {
               const size_t i = values.size();
               values.push_back(to_host(x, i < g.inputs.size() ? g.inputs[i]->type : Type()));
             }
-            std::vector<HostValue> results;
-            {
-              const py::gil_scoped_release release;
-              results = evaluate_graph(g, standard_ops(), values);
-            }
-            py::list out;
-            for (const HostValue& v : results) out.append(to_python(v));
-            return out;
+            return results_of([&] { return evaluate_graph(g, standard_ops(), values); });
           },
           py::arg("inputs"), "Runs every node with its reference.");
   bind_making(graph);

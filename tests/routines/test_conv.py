@@ -248,6 +248,15 @@ def test_panel_takes_weights_that_arrive_at_run_time(tier):
 ARRIVING = [("input", None), ("input", "input"), ("input", "k"), ("k", "input")]
 
 
+def arrive(graph, name, kind, data, values, inputs):
+    """Add a constant (``k``), an input (``input``) or nothing to a graph, its value and what is fed for it to lists."""
+    if kind == "k":
+        values.append(graph.add_constant(name, data))
+    elif kind:
+        values.append(graph.add_input(name, "float32", list(data.shape)))
+        inputs.append(data)
+
+
 def check_run_time_weights(op, routine, tier, weight, bias, channels, filters, kernel):
     """A convolution whose weights are [filters, channels of a group, *kernel]."""
     random = np.random.default_rng(channels)
@@ -255,12 +264,7 @@ def check_run_time_weights(op, routine, tier, weight, bias, channels, filters, k
     axes = ["h", "w"][: len(kernel)]
     values, inputs = [graph.add_input("x", "float32", ["n", channels, *axes])], []
     for name, kind, dims in (("w", weight, [*filters, *kernel]), ("b", bias, [filters[0]])):
-        data = floats(random, dims)
-        if kind == "k":
-            values.append(graph.add_constant(name, data))
-        elif kind:
-            values.append(graph.add_input(name, "float32", dims))
-            inputs.append(data)
+        arrive(graph, name, kind, floats(random, dims), values, inputs)
     attrs = {"group": channels // filters[1], "pads": [1] * (2 * len(kernel)), "strides": [2] * len(kernel)}
     graph.outputs = graph.add_node(op, values, ["y"], attrs, "conv").outputs
     pinned = compile_pinned(graph, tier, {"conv": routine})

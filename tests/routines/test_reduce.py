@@ -286,6 +286,19 @@ def test_channel_norms(op, tier):
         check(build(op, x, operands, attrs), tier, NORM, x, int(np.prod(dims[1:])))
 
 
+@by_tier
+@pytest.mark.parametrize("op", ["LayerNormalization", "InstanceNormalization"])
+@pytest.mark.parametrize("dims", [[2, 5, 5], [0, 5, 5], [3, 5, 1]])
+def test_a_norm_whose_scale_and_bias_are_one_value(op, dims, tier):
+    random = np.random.default_rng(0)
+    x = floats(random, dims)
+    graph = _native.Graph()
+    both = graph.add_constant("both", floats(random, [dims[1 if op == "InstanceNormalization" else 2]]))
+    inputs = [graph.add_input("x", "float32", dims), both, both]
+    graph.outputs = graph.add_node(op, inputs, ["y"], {}, "node").outputs
+    check(graph, tier, NORM, x, dims[2])
+
+
 def run_time_axes(op, x, rank_of_axes, attrs):
     """A graph of one node whose axes are an input."""
     graph = _native.Graph()

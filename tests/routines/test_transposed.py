@@ -11,6 +11,7 @@ from tests.routines.test_conv import (
     PANEL,
     TIERS,
     Case,
+    arrive,
     by_tier,
     check_depthwise_of_run_time_weights,
     lanes,
@@ -213,12 +214,7 @@ def test_weights_may_arrive_at_run_time(tier, routine, group, attrs, weight, bia
     graph = _native.Graph()
     values, inputs = [], []
     for name, kind, dims in (("x", "input", [2, 6, 9, 7]), ("w", weight, [6, 4, 3, 4]), ("b", bias, [4 * group])):
-        data = floats(random, dims)
-        if kind == "k":
-            values.append(graph.add_constant(name, data))
-        elif kind:
-            values.append(graph.add_input(name, "float32", dims))
-            inputs.append(data)
+        arrive(graph, name, kind, floats(random, dims), values, inputs)
     graph.outputs = [graph.add_node(OP, values, ["y"], {"group": group, **attrs}, "conv").outputs[0]]
     pinned = compile_pinned(graph, tier, {"conv": routine})
     assert pinned.routines["conv"].split("{")[0] == routine

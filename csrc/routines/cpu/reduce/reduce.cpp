@@ -124,8 +124,9 @@ class NormStep final : public KernelStep {
  public:
   using Kernel = void (*)(const NormArgsOf<T>& args, int64_t begin, int64_t end);
 
-  NormStep(NormForm form, int scale, int bias, int outputs, Kernel kernel)
-      : form_(form), scale_(scale), bias_(bias), outputs_(outputs), kernel_(kernel) {}
+  // `scale` and `bias` are places among the inputs, of which there are `inputs`; -1 where there is none.
+  NormStep(NormForm form, int scale, int bias, int inputs, int outputs, Kernel kernel)
+      : form_(form), scale_(scale), bias_(bias), inputs_(inputs), outputs_(outputs), kernel_(kernel) {}
 
   Prepared prepare(std::span<const Arg> args) const override {
     const Dims& dims = args[0].dims;
@@ -154,10 +155,9 @@ class NormStep final : public KernelStep {
     call.bias = numbers(bias_);
     call.channels = plan.channels;
     call.span = plan.span;
-    const int first_output = 1 + (scale_ >= 0) + (bias_ >= 0);
-    call.dst = numbers(first_output);
-    if (outputs_ > 1) call.mean = numbers(first_output + 1);
-    if (outputs_ > 2) call.inverse_deviation = numbers(first_output + 2);
+    call.dst = numbers(inputs_);
+    if (outputs_ > 1) call.mean = numbers(inputs_ + 1);
+    if (outputs_ > 2) call.inverse_deviation = numbers(inputs_ + 2);
     run_reduction(kernel_, call, team);
   }
 
@@ -165,6 +165,7 @@ class NormStep final : public KernelStep {
   NormForm form_;
   int scale_;
   int bias_;
+  int inputs_;
   int outputs_;
   Kernel kernel_;
 };
@@ -202,10 +203,10 @@ class NormRoutine final : public RoutineOf<NormRoutine<T>> {
     form.per_channel = node.op == "InstanceNormalization" || node.op == "GroupNormalization";
     form.groups = node.int_attr("num_groups", 0);
     form.epsilon = node.float_attr("epsilon", 1e-5F);
-    const int inputs = static_cast<int>(node.inputs.size());
-    const int outputs = static_cast<int>(candidate.workload->outputs.size());
-    return std::make_unique<NormStep<T>>(form, inputs > 1 ? 1 : -1, inputs > 2 ? 2 : -1, outputs,
-                                         RowKernels<T>::norm(target.isa));
+    const Workload& workload = *candidate.workload;
+    const auto place = [&](size_t i) { return i < node.inputs.size() ? workload.input_index(node.inputs[i]) : -1; };
+    return std::make_unique<NormStep<T>>(form, place(1), place(2), static_cast<int>(workload.inputs.size()),
+                                         static_cast<int>(workload.outputs.size()), RowKernels<T>::norm(target.isa));
   }
 };
 

@@ -114,6 +114,7 @@ std::optional<Made> read_norm(const Workload& workload, const BasicOptions& opti
   const Node& node = workload.root();
   if (options.together != 1) return not_made(why, "it takes plain arrays");
   if (auto reason = reject_norm(workload, DType::Float32)) return not_made(why, *reason);
+  if (workload.inputs.size() != node.inputs.size()) return not_made(why, "an input is used twice");
   const Shape& shape = node.inputs.front()->shape();
   NormForm f;
   f.per_channel = node.op == "InstanceNormalization" || node.op == "GroupNormalization";
