@@ -28,7 +28,7 @@ std::optional<Symbol> find_symbol(const Graph& graph, std::string_view name) {
   return it == symbols.end() ? std::nullopt : std::optional(it->second);
 }
 
-// What references compute, without the interpreter's lock.
+// The values that references compute while other threads of Python may run.
 template <class Evaluate>
 py::list results_of(const Evaluate& evaluate) {
   std::vector<HostValue> results;
