@@ -65,10 +65,10 @@ class Builder {
         if (v && v->producer && v->producer->op == "DequantizeLinear") return;
       }
     }
-    if (options_.allow && !options_.allow(nodes, text_of(expansion))) return;
     checkpoint();
     std::unique_ptr<Graph> inner = expand(expansion, nodes, graph, ops_);
-    if (!inner) return;
+    // What may compute the nodes is asked for only where it could: a pin that leaves nothing lists what was offered.
+    if (!inner || (options_.allow && !options_.allow(nodes, text_of(expansion)))) return;
     const int index = static_cast<int>(problem_->expansions.size());
     const Workload workload = Workload::of(nodes);
     size_t taken = 0;

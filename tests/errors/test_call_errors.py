@@ -330,6 +330,14 @@ def test_a_pin_that_matches_no_routine():
     )
 
 
+def test_a_pin_to_an_expansion_that_the_node_has_not():
+    with pytest.raises(
+        neo.ModelError, match="a pin must leave the node a routine. Got none for 'block.conv'"
+    ) as raised:
+        compiles(routines={"block.conv": "expansion/split_groups"})
+    assert "expansion/" not in str(raised.value)
+
+
 def test_a_pin_that_leaves_a_node_without_a_routine():
     fails(
         neo.ModelError,
