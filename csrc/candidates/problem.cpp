@@ -67,7 +67,7 @@ class Builder {
     }
     checkpoint();
     std::unique_ptr<Graph> inner = expand(expansion, nodes, graph, ops_);
-    // What may compute the nodes is asked for only where it could: a pin that leaves nothing lists what was offered.
+    // A pin is asked only about what could compute the nodes, for it lists what was offered where it leaves nothing.
     if (!inner || (options_.allow && !options_.allow(nodes, text_of(expansion)))) return;
     const int index = static_cast<int>(problem_->expansions.size());
     const Workload workload = Workload::of(nodes);
