@@ -30,6 +30,8 @@ int64_t packed_words(const DotPlan& plan) {
 double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKernels& kernels, const Target& target) {
   // Cycles of a vector of results, and of a vector of codes that is brought into words.
   constexpr double kFillCycles = 2, kKeptCycles = 0.5, kPlaneCycles = 0.5, kTileCycles = 30, kResidualCycles = 7;
+  // Of a vector of results that row sums shift, which is stored by itself, and of a pixel whose bytes are summed.
+  constexpr double kShiftedCycles = 8, kSumCycles = 2, kBytesOfVector = 64;
   const DotShape& s = plan.shape;
   const double vectors = static_cast<double>(plan.group_vectors) / static_cast<double>(plan.panels);
   const auto most =
@@ -40,8 +42,9 @@ double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKer
   const auto pixels = static_cast<double>(s.n * s.planes.out * s.groups * s.oh * s.ow);
   const double tiles = pixels / rows * static_cast<double>(plan.panels);
   const auto words = static_cast<double>(plan.taps() * plan.words);
-  const double result =
-      result_cycles(target) + (problem.product.residual || problem.product.addend ? kResidualCycles : 0);
+  const double result = result_cycles(target) +
+                        (problem.product.residual || problem.product.addend ? kResidualCycles : 0) +
+                        (plan.schedule.row_sums ? kShiftedCycles : 0);
   double beside = tiles * (kTileCycles + result * rows * vectors);
   if (!plan.in_place) {
     const double filled = static_cast<double>(plan.tasks * s.planes.kernel * plan.buffer_plane()) /
@@ -50,6 +53,8 @@ double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKer
     const double block_cycles = plan.keeps_blocks ? kKeptCycles : kFillCycles;
     beside += filled * (plan.form == Form::Planes ? codes * kPlaneCycles
                                                   : std::ceil(codes / static_cast<double>(plan.lanes)) * block_cycles);
+    if (plan.schedule.row_sums)
+      beside += filled * (kSumCycles + static_cast<double>(plan.pixel_bytes()) / kBytesOfVector);
   }
   UnfittedLoad load;
   load.arithmetic_us =
