@@ -30,7 +30,8 @@ int64_t packed_words(const DotPlan& plan) {
 double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKernels& kernels, const Target& target) {
   // Cycles of a vector of results, and of a vector of codes that is brought into words.
   constexpr double kFillCycles = 2, kKeptCycles = 0.5, kPlaneCycles = 0.5, kTileCycles = 30, kResidualCycles = 7;
-  // Of a vector of results that row sums shift, which is stored by itself, and of a pixel whose bytes are summed.
+  // Row sums shift a vector of results, which is then stored by itself, and the bytes of each pixel are summed for
+  // them.
   constexpr double kShiftedCycles = 8, kSumCycles = 2, kBytesOfVector = 64;
   const DotShape& s = plan.shape;
   const double vectors = static_cast<double>(plan.group_vectors) / static_cast<double>(plan.panels);
